@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 )
 
 // TestRows runs random programs, in which a tensor may be several operands of a call, with several rows. If [Method.CheckRows] finds
@@ -28,7 +29,7 @@ func TestRows(t *testing.T) {
 			return func(seed uint64) error {
 				p.Count(0, 1)
 				s := newRows(rand.New(rand.NewPCG(seed, 14)))
-				if len(s.m.Outputs) == 0 {
+				if len(s.M.Outputs) == 0 {
 					return nil
 				}
 				for _, w := range ways {
@@ -71,10 +72,10 @@ func (w *rowed) check() error {
 			sizes[i][0] = n
 		}
 		if err := w.checkCall(list[0], list[1], sizes, n); err != nil {
-			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, listing(list[0].in))
+			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, exectest.Listing(list[0].in))
 		}
 		if err := w.checkBatch(list, sizes); err != nil {
-			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, listing(list[0].in))
+			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, exectest.Listing(list[0].in))
 		}
 	}
 	return nil
@@ -287,7 +288,7 @@ func equalCall(op string, sig *kernels.Signature, dims []int, d tensor.DType, nu
 	if !ok {
 		return nil
 	}
-	s.m.Outputs = []int{int(z)}
+	s.M.Outputs = []int{int(z)}
 	s.declare()
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -16,7 +17,7 @@ import (
 // memory.
 func TestBoundMemoryEqualsCopies(t *testing.T) {
 	for seed := range uint64(60) {
-		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 1)))
+		spec := exectest.NewWords(rand.New(rand.NewPCG(seed, 1)))
 		own := loadFlow(t, spec, PlanOwn)
 		bound := loadFlow(t, spec, PlanOwn, WithBoundInputs(), WithBoundOutputs())
 		if err := bound.Execute(context.Background()); !errors.Is(err, ErrInput) {
@@ -45,7 +46,7 @@ func TestBoundMemoryEqualsCopies(t *testing.T) {
 func TestBoundAndCopiedInputs(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		spec := newFlowProgram(r)
+		spec := exectest.NewWords(r)
 		spec.Name = "forward"
 		own, mixed := loadFlow(t, spec, PlanOwn), loadFlow(t, spec, PlanOwn)
 		reusing, err := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn), WithReusableInputs()).Load(context.Background(), "forward")
@@ -101,7 +102,7 @@ func bindSome(r *rand.Rand, m, own *Method) error {
 
 // TestBindOwnMemory binds outputs of a method as its inputs, as one feeds results back.
 func TestBindOwnMemory(t *testing.T) {
-	m := loadFlow(t, newFlowProgram(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	m := loadFlow(t, exectest.NewWords(rand.New(rand.NewPCG(1, 1))), PlanOwn)
 	setFlowInputs(t, m, 0)
 	if err := m.Execute(context.Background()); err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func TestBindOwnMemory(t *testing.T) {
 // TestResetUnbinds checks that Reset ends the bindings of inputs, so that the memory of one caller of
 // a pool is not reachable for the next.
 func TestResetUnbinds(t *testing.T) {
-	m := loadFlow(t, newFlowProgram(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	m := loadFlow(t, exectest.NewWords(rand.New(rand.NewPCG(1, 1))), PlanOwn)
 	var bound, was []*tensor.Tensor
 	for i, in := range m.Meta().Inputs {
 		bound, was = append(bound, flowInput(&in, i, 0)), append(was, flowInput(&in, i, 0))
@@ -142,7 +143,7 @@ func TestResetUnbinds(t *testing.T) {
 // TestBindInputsOfOneStorage runs a program that has one value as two inputs, and updates it.
 func TestBindInputsOfOneStorage(t *testing.T) {
 	for seed := range uint64(60) {
-		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 4)))
+		spec := exectest.NewWords(rand.New(rand.NewPCG(seed, 4)))
 		spec.Inputs = append(spec.Inputs, spec.Inputs[0])
 		m := loadFlow(t, spec, PlanOwn)
 		metas := m.Meta().Inputs
@@ -188,26 +189,26 @@ func bindLike(t *testing.T, bound *Method, run int, spec *pte.Method) {
 
 // Unaligned memory, and memory too small for all values that share it, is rejected.
 func TestBoundMemoryRefused(t *testing.T) {
-	spec := hostileMethod(flowCall(flowView, vecA, 7), flowCall(flowAdd, 7, constant, vecB, vecB))
-	spec.Values = append(spec.Values, spec.Values[vecB])
-	whole := *spec.Values[vecA].Tensor
+	spec := exectest.Small(exectest.Call(exectest.OpView, exectest.VecA, 7), exectest.Call(exectest.OpAdd, 7, exectest.Constant, exectest.VecB, exectest.VecB))
+	spec.Values = append(spec.Values, spec.Values[exectest.VecB])
+	whole := *spec.Values[exectest.VecA].Tensor
 	whole.Dynamism = tensor.DynamicBound
-	spec.Values[vecA].Tensor = &whole
+	spec.Values[exectest.VecA].Tensor = &whole
 	m := loadFlow(t, &spec, PlanOwn, WithBoundInputs(), WithBoundOutputs())
-	bytes := tensor.AlignedBytes(8*flowLen + 8)
-	odd := tensor.Make(tensor.Int64, []int{flowLen}, nil, tensor.Static)
+	bytes := tensor.AlignedBytes(8*exectest.Len + 8)
+	odd := tensor.Make(tensor.Int64, []int{exectest.Len}, nil, tensor.Static)
 	odd.Bind(bytes[1:])
-	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, flowLen-1), "odd": odd} {
+	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, exectest.Len-1), "odd": odd} {
 		if err := m.BindInput(0, x); !errors.Is(err, ErrInput) {
 			t.Errorf("%s input: %v", name, err)
 		}
 	}
-	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, flowLen-1), "odd": odd, "no": nil, "other": tensor.New(tensor.Float32, flowLen)} {
+	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, exectest.Len-1), "odd": odd, "no": nil, "other": tensor.New(tensor.Float32, exectest.Len)} {
 		if err := m.BindOutput(0, x); !errors.Is(err, ErrInput) {
 			t.Errorf("%s output: %v", name, err)
 		}
 	}
-	if err := errors.Join(m.BindOutput(0, tensor.New(tensor.Int64, flowLen)), m.BindInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); err != nil {
+	if err := errors.Join(m.BindOutput(0, tensor.New(tensor.Int64, exectest.Len)), m.BindInput(0, tensor.New(tensor.Int64, exectest.Len)), m.Execute(context.Background())); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -25,7 +26,7 @@ func (b *quantBackend) Compile(_ context.Context, p *delegate.Payload) (_ delega
 	if b.found, err = p.Args[2].Quantization(); err != nil {
 		return nil, &delegate.Error{Backend: b.ID(), Reason: delegate.ErrPayload, Err: err}
 	}
-	return addDelegate{}, nil
+	return exectest.AddDelegate{}, nil
 }
 
 // TestQuantUses derives the quantization of a delegate's output from the operators that read it.
@@ -47,14 +48,14 @@ func TestQuantUses(t *testing.T) {
 		"the third disagrees":      {uses: []use{{0.5, 3}, {0.5, 3}, {0.25, 3}}, want: "instruction 1 (test::takes.out) uses scale 0.5 and zero point 3, instruction 3 (test::takes.out) uses scale 0.25"},
 		"the zero point disagrees": {uses: []use{{0.5, 3}, {0.5, 4}}, want: "instruction 2 (test::takes.out) uses scale 0.5 and zero point 4"},
 	} {
-		m := hostileMethod(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{vecA, constant, vecB}})
+		m := exectest.Small(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{exectest.VecA, exectest.Constant, exectest.VecB}})
 		m.Delegates, m.Operators = []pte.Delegate{{ID: "quant"}}, []pte.Operator{{Name: "test::takes", Overload: "out"}}
 		for _, u := range tt.uses {
 			n := len(m.Values)
-			out := *m.Values[vecB].Tensor
+			out := *m.Values[exectest.VecB].Tensor
 			m.Values = append(m.Values, pte.Value{Kind: tensor.KindDouble, Double: u.scale}, pte.Value{Kind: tensor.KindInt, Int: u.zero},
 				pte.Value{Kind: tensor.KindTensor, Tensor: &out})
-			m.Chains[0].Instructions = append(m.Chains[0].Instructions, flowCall(0, vecB, n, n+1, n+2, n+2))
+			m.Chains[0].Instructions = append(m.Chains[0].Instructions, exectest.Call(0, exectest.VecB, n, n+1, n+2, n+2))
 		}
 		b := &quantBackend{}
 		_, err := flowMethods([]pte.Method{m}, WithOperatorSet(kernels.NewSet(ops)), WithDelegates(b)).Load(context.Background(), "")
@@ -94,9 +95,9 @@ func (b *surveyBackend) Survey(payloads []*delegate.Payload) error {
 // TestSurvey passes all payloads to a backend before the first is compiled.
 func TestSurvey(t *testing.T) {
 	call := func(i int) pte.Instruction {
-		return pte.Instruction{Kind: pte.DelegateCall, Index: i, Args: []int{vecA, constant, vecB}}
+		return pte.Instruction{Kind: pte.DelegateCall, Index: i, Args: []int{exectest.VecA, exectest.Constant, exectest.VecB}}
 	}
-	m := hostileMethod(call(0), call(1), call(2))
+	m := exectest.Small(call(0), call(1), call(2))
 	m.Delegates = []pte.Delegate{{ID: "quant"}, {ID: "XnnpackBackend"}, {ID: "quant"}}
 	refused := delegate.Errorf("quant", delegate.ErrPayload, "", "all at once")
 	b := &surveyBackend{fail: refused}

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -154,7 +155,7 @@ func comparePoisoned(t *testing.T, name string, p *Program) (ran int) {
 	for _, method := range p.MethodNames() {
 		want, err := outputsOf(p, method, func(*Method) {})
 		for _, poison := range []byte{0xAA, 0xFF} { // 0xFF: NaN
-			got, poisonedErr := outputsOf(p, method, func(m *Method) { poisonDead(m.in, poison) })
+			got, poisonedErr := outputsOf(p, method, func(m *Method) { exectest.Poison(m.in, poison) })
 			if (err == nil) != (poisonedErr == nil) || !slices.Equal(got, want) {
 				t.Errorf("%s, method %s, poison %#x: got %.40x…, %v, want %.40x…, %v", name, method, poison, got, poisonedErr, want, err)
 			}

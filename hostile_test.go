@@ -10,49 +10,9 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
-
-// Values of hostileMethod.
-const (
-	vecA, vecB = 0, 1 // planned
-	constant   = 2
-	nothing    = 3 // None
-	number     = 4 // Int
-	lists      = 5 // TensorList of vecB
-	constants  = 6 // TensorList of constant
-)
-
-// hostileMethod has values of every kind, and the given instructions.
-func hostileMethod(code ...pte.Instruction) pte.Method {
-	vector := func(t pte.Tensor) pte.Value {
-		t.DType, t.Sizes, t.DimOrder = tensor.Int64, []int{flowLen}, []uint8{0}
-		return pte.Value{Kind: tensor.KindTensor, Tensor: &t}
-	}
-	return pte.Method{
-		Name: "forward",
-		Values: []pte.Value{
-			vecA: vector(pte.Tensor{}), vecB: vector(pte.Tensor{}),
-			constant:  vector(pte.Tensor{Storage: pte.Constant, Data: tensor.AlignedBytes(8 * flowLen)}),
-			nothing:   {},
-			number:    {Kind: tensor.KindInt, Int: 7},
-			lists:     {Kind: tensor.KindTensorList, Items: []int{vecB}},
-			constants: {Kind: tensor.KindTensorList, Items: []int{constant}},
-		},
-		Inputs:    []int{vecA},
-		Outputs:   []int{vecB},
-		Operators: []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}, {Name: "test::number"}, {Name: "test::split", Overload: "out"}},
-		Chains:    []pte.Chain{{Instructions: code}},
-	}
-}
-
-func flowCall(op int, args ...int) pte.Instruction {
-	return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
-}
-
-func flowMove(from, to int) pte.Instruction {
-	return pte.Instruction{Kind: pte.MoveCall, Index: from, Target: to}
-}
 
 // Invalid uses of values are rejected at load.
 func TestInstructionsRefused(t *testing.T) {
@@ -61,26 +21,26 @@ func TestInstructionsRefused(t *testing.T) {
 		code []pte.Instruction
 		want string // part of the message, empty if the program is valid
 	}{
-		{"add", []pte.Instruction{flowCall(flowAdd, vecA, constant, vecB, vecB)}, ""},
-		{"number", []pte.Instruction{flowCall(flowNumber, vecA, number)}, ""},
-		{"number to None", []pte.Instruction{flowCall(flowNumber, vecA, nothing)}, ""},
-		{"numbers move", []pte.Instruction{flowMove(number, nothing)}, ""},
-		{"split", []pte.Instruction{flowCall(flowSplit, vecA, lists, lists)}, ""},
-		{"a number in a tensor's slot", []pte.Instruction{flowCall(flowNumber, vecA, vecB)}, "result value 1 of kind tensor"},
-		{"a view in a number's slot", []pte.Instruction{flowCall(flowView, vecA, number)}, "result value 4 of kind int, want Tensor"},
-		{"a number moved to a tensor", []pte.Instruction{flowMove(number, vecB)}, "a move from int to tensor"},
-		{"a constant moved to a slot, to be written there", []pte.Instruction{flowMove(constant, nothing), flowCall(flowUpdate, nothing, vecA, nothing)}, "a move from tensor to none"},
-		{"a list of constants moved to a slot", []pte.Instruction{flowMove(constants, lists), flowCall(flowSplit, vecA, lists, lists)}, "a move from tensor list to tensor list"},
-		{"a constant moved onto", []pte.Instruction{flowMove(vecA, constant)}, "it would write a constant"},
-		{"a constant updated", []pte.Instruction{flowCall(flowUpdate, constant, vecA, constant)}, "it would write a constant"},
-		{"constants in a list written", []pte.Instruction{flowCall(flowSplit, vecA, constants, constants)}, "it would write a constant"},
-		{"a view of a constant updated", []pte.Instruction{flowCall(flowView, constant, vecB), flowCall(flowUpdate, vecB, vecA, vecB)}, "it would write a constant"},
-		{"out is an argument", []pte.Instruction{flowCall(flowAdd, vecB, vecA, vecB, vecB)}, "out value 1 shares its bytes with argument value 1"},
-		{"out is a view of an argument", []pte.Instruction{flowCall(flowView, vecA, vecB), flowCall(flowAdd, vecA, constant, vecB, vecB)}, "out value 1 shares its bytes with argument value 0"},
+		{"add", []pte.Instruction{exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)}, ""},
+		{"number", []pte.Instruction{exectest.Call(exectest.OpNumber, exectest.VecA, exectest.Number)}, ""},
+		{"number to None", []pte.Instruction{exectest.Call(exectest.OpNumber, exectest.VecA, exectest.None)}, ""},
+		{"numbers move", []pte.Instruction{exectest.Move(exectest.Number, exectest.None)}, ""},
+		{"split", []pte.Instruction{exectest.Call(exectest.OpSplit, exectest.VecA, exectest.Lists, exectest.Lists)}, ""},
+		{"a number in a tensor's slot", []pte.Instruction{exectest.Call(exectest.OpNumber, exectest.VecA, exectest.VecB)}, "result value 1 of kind tensor"},
+		{"a view in a number's slot", []pte.Instruction{exectest.Call(exectest.OpView, exectest.VecA, exectest.Number)}, "result value 4 of kind int, want Tensor"},
+		{"a number moved to a tensor", []pte.Instruction{exectest.Move(exectest.Number, exectest.VecB)}, "a move from int to tensor"},
+		{"a constant moved to a slot, to be written there", []pte.Instruction{exectest.Move(exectest.Constant, exectest.None), exectest.Call(exectest.OpUpdate, exectest.None, exectest.VecA, exectest.None)}, "a move from tensor to none"},
+		{"a list of constants moved to a slot", []pte.Instruction{exectest.Move(exectest.Constants, exectest.Lists), exectest.Call(exectest.OpSplit, exectest.VecA, exectest.Lists, exectest.Lists)}, "a move from tensor list to tensor list"},
+		{"a constant moved onto", []pte.Instruction{exectest.Move(exectest.VecA, exectest.Constant)}, "it would write a constant"},
+		{"a constant updated", []pte.Instruction{exectest.Call(exectest.OpUpdate, exectest.Constant, exectest.VecA, exectest.Constant)}, "it would write a constant"},
+		{"constants in a list written", []pte.Instruction{exectest.Call(exectest.OpSplit, exectest.VecA, exectest.Constants, exectest.Constants)}, "it would write a constant"},
+		{"a view of a constant updated", []pte.Instruction{exectest.Call(exectest.OpView, exectest.Constant, exectest.VecB), exectest.Call(exectest.OpUpdate, exectest.VecB, exectest.VecA, exectest.VecB)}, "it would write a constant"},
+		{"out is an argument", []pte.Instruction{exectest.Call(exectest.OpAdd, exectest.VecB, exectest.VecA, exectest.VecB, exectest.VecB)}, "out value 1 shares its bytes with argument value 1"},
+		{"out is a view of an argument", []pte.Instruction{exectest.Call(exectest.OpView, exectest.VecA, exectest.VecB), exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)}, "out value 1 shares its bytes with argument value 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := flowMethods([]pte.Method{hostileMethod(tt.code...)}).Load(context.Background(), "")
+			_, err := flowMethods([]pte.Method{exectest.Small(tt.code...)}).Load(context.Background(), "")
 			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)
@@ -99,13 +59,13 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 		return a.Tensor(1).Resize([]int{each / 8})
 	}}
 	for name, made := range map[string]func(v int) []pte.Instruction{
-		"grown": func(v int) []pte.Instruction { return []pte.Instruction{flowCall(0, vecA, v, v)} },
+		"grown": func(v int) []pte.Instruction { return []pte.Instruction{exectest.Call(0, exectest.VecA, v, v)} },
 		"grown and freed": func(v int) []pte.Instruction {
-			return []pte.Instruction{flowCall(0, vecA, v, v), {Kind: pte.FreeCall, Index: v}}
+			return []pte.Instruction{exectest.Call(0, exectest.VecA, v, v), {Kind: pte.FreeCall, Index: v}}
 		},
 	} {
 		var code []pte.Instruction
-		spec := hostileMethod()
+		spec := exectest.Small()
 		for range n {
 			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{1},
 				DimOrder: []uint8{0}, Dynamism: tensor.DynamicUnbound}})
@@ -119,7 +79,7 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 3 { // the budget applies to each run
-				if err := errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); (err == nil) != fits {
+				if err := errors.Join(m.SetInput(0, tensor.New(tensor.Int64, exectest.Len)), m.Execute(context.Background())); (err == nil) != fits {
 					t.Errorf("%s, limit %d: %v", name, limit, err)
 				}
 			}
@@ -130,14 +90,14 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 // Sizes whose sum overflows are rejected, for views of constants and others.
 func TestSizesThatOverflowTogether(t *testing.T) {
 	for name, storage := range map[string]pte.Storage{"constants": pte.Constant, "others": pte.Unplanned} {
-		spec := hostileMethod()
+		spec := exectest.Small()
 		for range 8 { // of a quarter of all addresses each
-			base := *spec.Values[constant].Tensor
+			base := *spec.Values[exectest.Constant].Tensor
 			base.Storage = storage
 			huge := &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << (bits.UintSize - 6)}, DimOrder: []uint8{0}}
 			n := len(spec.Values)
 			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &base}, pte.Value{Kind: tensor.KindTensor, Tensor: huge})
-			spec.Chains[0].Instructions = append(spec.Chains[0].Instructions, flowCall(flowView, n, n+1))
+			spec.Chains[0].Instructions = append(spec.Chains[0].Instructions, exectest.Call(exectest.OpView, n, n+1))
 		}
 		if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); !errors.Is(err, ErrMemory) {
 			t.Errorf("%s: %v", name, err)
@@ -146,11 +106,11 @@ func TestSizesThatOverflowTogether(t *testing.T) {
 }
 
 func TestViewsOfConstantsShareTheirStart(t *testing.T) {
-	spec := hostileMethod()
+	spec := exectest.Small()
 	code := []pte.Instruction{}
 	for range 100 {
 		spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << 17}, DimOrder: []uint8{0}}})
-		code = append(code, flowCall(flowView, constant, len(spec.Values)-1))
+		code = append(code, exectest.Call(exectest.OpView, exectest.Constant, len(spec.Values)-1))
 	}
 	spec.Chains = []pte.Chain{{Instructions: code}}
 	m, err := flowMethods([]pte.Method{spec}, WithLimits(Limits{PlannedBytes: 2 << 20})).Load(context.Background(), "")
@@ -171,11 +131,11 @@ func TestViewsOfConstantsShareTheirStart(t *testing.T) {
 
 // A long list of outs is compared with itself in one pass.
 func TestLongListOfOuts(t *testing.T) {
-	spec := hostileMethod(flowCall(flowSplit, vecA, lists, lists))
-	spec.Values[vecB].Tensor.Sizes = []int{0}
-	spec.Values[lists].Items = make([]int, 400_000)
-	for i := range spec.Values[lists].Items {
-		spec.Values[lists].Items[i] = vecB
+	spec := exectest.Small(exectest.Call(exectest.OpSplit, exectest.VecA, exectest.Lists, exectest.Lists))
+	spec.Values[exectest.VecB].Tensor.Sizes = []int{0}
+	spec.Values[exectest.Lists].Items = make([]int, 400_000)
+	for i := range spec.Values[exectest.Lists].Items {
+		spec.Values[exectest.Lists].Items[i] = exectest.VecB
 	}
 	begun := time.Now()
 	if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); err != nil {
@@ -189,7 +149,7 @@ func TestLongListOfOuts(t *testing.T) {
 // Unaligned constants are copied once each; overlapping ones must not be copied without limit.
 func TestConstantsOutOfAlignment(t *testing.T) {
 	bytes := tensor.AlignedBytes(1 << 20)
-	spec := hostileMethod()
+	spec := exectest.Small()
 	for i := range 4000 {
 		data := bytes[1+i%8 : len(bytes)-8+i%8]
 		data = data[:len(data)/8*8-8*(i/8)]

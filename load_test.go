@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -50,7 +51,7 @@ func (b *slowBackend) Compile(_ context.Context, p *delegate.Payload) (delegate.
 var errPanic = errors.New("a fault of the backend")
 
 type slowImage struct {
-	addDelegate
+	exectest.AddDelegate
 	backend *slowBackend
 }
 
@@ -61,8 +62,8 @@ func (i *slowImage) Close() error {
 
 // delegated returns a method with two delegate calls.
 func delegated(name string) pte.Method {
-	m := hostileMethod(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{vecA, constant, vecB}},
-		pte.Instruction{Kind: pte.DelegateCall, Index: 1, Args: []int{vecA, constant, vecB}})
+	m := exectest.Small(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{exectest.VecA, exectest.Constant, exectest.VecB}},
+		pte.Instruction{Kind: pte.DelegateCall, Index: 1, Args: []int{exectest.VecA, exectest.Constant, exectest.VecB}})
 	m.Name, m.Delegates = name, []pte.Delegate{{ID: "slow"}, {ID: "slow"}}
 	return m
 }
@@ -131,7 +132,7 @@ func (l *loading) finish(t *testing.T) {
 		t.Error(l.err)
 		return
 	}
-	err := errors.Join(l.method.SetInput(0, tensor.New(tensor.Int64, flowLen)), l.method.Execute(context.Background()))
+	err := errors.Join(l.method.SetInput(0, tensor.New(tensor.Int64, exectest.Len)), l.method.Execute(context.Background()))
 	if err != nil || tensor.Data[int64](outputTensor(l.method, 0))[0] != 1 {
 		t.Errorf("got %v, %v", outputTensor(l.method, 0).Data, err)
 	}
@@ -300,7 +301,7 @@ func TestLoadHammer(t *testing.T) {
 
 // A load error names the file, the method and the code once each.
 func TestLoadErrorText(t *testing.T) {
-	p := flowMethods([]pte.Method{hostileMethod(flowCall(flowAdd, vecB, vecA, vecB, vecB))})
+	p := flowMethods([]pte.Method{exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecB, exectest.VecA, exectest.VecB, exectest.VecB))})
 	p.files = []*file{{path: "model.pte"}}
 	_, err := p.Load(context.Background(), "")
 	const want = `load: model.pte: method "forward": instruction 0 (test::add.out): out value 1 shares its bytes with argument value 1 [InvalidProgram 0x23]`

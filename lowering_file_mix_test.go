@@ -16,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -107,15 +108,15 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	}
 	m, err := load(result.Data, PlanFile)
 	if err != nil {
-		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference.in))
+		return 0, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.in))
 	}
 	if n := len(m.in.Plan().Conflicts); n > 0 {
-		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, listing(m.in))
+		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, exectest.Listing(m.in))
 	}
-	poisonDead(m.in, 0xAA)
+	exectest.Poison(m.in, 0xAA)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m.in), listing(reference.in))
+			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.in), exectest.Listing(reference.in))
 		}
 	}
 	return result.Methods[0].Report.Taken(), nil

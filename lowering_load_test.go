@@ -12,6 +12,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -83,34 +84,33 @@ func loweredLoad(b *testing.B, path string) {
 
 // network builds a method of float32 operators.
 type network struct {
-	*floats
-	*flowProgram
+	*exectest.Flow
 	tokens, width int
 }
 
 // encoder returns layers of a transformer on tokens of this width, as exporters write them.
 func encoder(layers, tokens, width int) *pte.Method {
-	n := &network{floats: &floats{ops: make(map[string]int)}, flowProgram: new(flowProgram), tokens: tokens, width: width}
-	n.m.Name, n.m.Chains = "forward", make([]pte.Chain, 1)
+	n := &network{Flow: new(exectest.Flow), tokens: tokens, width: width}
+	n.M.Name, n.M.Chains = "forward", make([]pte.Chain, 1)
 	x := n.tensor(tokens, width)
-	n.m.Inputs = []int{x}
+	n.M.Inputs = []int{x}
 	for range layers {
 		x = n.sum(x, n.attention(n.norm(x)))
 		y := n.product(n.norm(x), width, 4*width)
 		z := n.tensor(tokens, 4*width)
-		n.do(n.flowProgram, "aten::gelu.out", y, n.put(pte.Value{Kind: tensor.KindString, Long: &pte.Long{Str: "none"}}), z, z)
+		n.CallNamed("aten::gelu.out", y, n.Put(pte.Value{Kind: tensor.KindString, Long: &pte.Long{Str: "none"}}), z, z)
 		x = n.sum(x, n.product(z, 4*width, width))
 	}
-	n.m.Outputs = []int{x}
-	for i := range n.m.Operators {
-		o := &n.m.Operators[i]
+	n.M.Outputs = []int{x}
+	for i := range n.M.Operators {
+		o := &n.M.Operators[i]
 		o.Name, o.Overload = splitName(o.Name)
 	}
-	return &n.m
+	return &n.M
 }
 
 func (n *network) tensor(sizes ...int) int {
-	return n.put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes))}})
+	return n.Put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes))}})
 }
 
 func (n *network) weights(sizes ...int) int {
@@ -119,26 +119,26 @@ func (n *network) weights(sizes ...int) int {
 	for i := range data {
 		data[i] = float32(i%17-8) / 100
 	}
-	return n.constant(data, sizes...)
+	return n.Constant(data, sizes...)
 }
 
 func (n *network) product(x, in, out int) int {
-	y, one := n.tensor(n.tokens, out), n.number(1)
-	n.do(n.flowProgram, "aten::addmm.out", n.weights(out), x, n.weights(in, out), one, one, y, y)
+	y, one := n.tensor(n.tokens, out), n.Number(1)
+	n.CallNamed("aten::addmm.out", n.weights(out), x, n.weights(in, out), one, one, y, y)
 	return y
 }
 
 func (n *network) sum(a, b int) int {
 	y := n.tensor(n.tokens, n.width)
-	n.do(n.flowProgram, "aten::add.out", a, b, n.number(1), y, y)
+	n.CallNamed("aten::add.out", a, b, n.Number(1), y, y)
 	return y
 }
 
 func (n *network) norm(x int) int {
 	y, mean, scale := n.tensor(n.tokens, n.width), n.tensor(n.tokens, 1), n.tensor(n.tokens, 1)
-	eps := n.put(pte.Value{Kind: tensor.KindDouble, Double: 1e-5})
-	outs := n.put(pte.Value{Kind: tensor.KindTensorList, Items: []int{y, mean, scale}})
-	n.do(n.flowProgram, "aten::native_layer_norm.out", x, n.numbers(int64(n.width)), n.weights(n.width), n.weights(n.width), eps, y, mean, scale, outs)
+	eps := n.Put(pte.Value{Kind: tensor.KindDouble, Double: 1e-5})
+	outs := n.Put(pte.Value{Kind: tensor.KindTensorList, Items: []int{y, mean, scale}})
+	n.CallNamed("aten::native_layer_norm.out", x, n.Numbers(int64(n.width)), n.weights(n.width), n.weights(n.width), eps, y, mean, scale, outs)
 	return y
 }
 
@@ -149,13 +149,13 @@ func (n *network) attention(x int) int {
 	depth := n.width / heads
 	q, k, v := n.head(x, 1, 0, 2), n.head(x, 1, 2, 0), n.head(x, 1, 0, 2)
 	scores, scaled, shares := n.tensor(heads, n.tokens, n.tokens), n.tensor(heads, n.tokens, n.tokens), n.tensor(heads, n.tokens, n.tokens)
-	n.do(n.flowProgram, "aten::bmm.out", q, k, scores, scores)
-	n.do(n.flowProgram, "aten::mul.Scalar_out", scores, n.put(pte.Value{Kind: tensor.KindDouble, Double: 0.25}), scaled, scaled)
-	n.do(n.flowProgram, "aten::_softmax.out", scaled, n.number(-1), n.truth(false), shares, shares)
+	n.CallNamed("aten::bmm.out", q, k, scores, scores)
+	n.CallNamed("aten::mul.Scalar_out", scores, n.Put(pte.Value{Kind: tensor.KindDouble, Double: 0.25}), scaled, scaled)
+	n.CallNamed("aten::_softmax.out", scaled, n.Number(-1), n.Truth(false), shares, shares)
 	y, turned, flat := n.tensor(heads, n.tokens, depth), n.tensor(n.tokens, heads, depth), n.tensor(n.tokens, n.width)
-	n.do(n.flowProgram, "aten::bmm.out", shares, v, y, y)
-	n.do(n.flowProgram, "aten::permute_copy.out", y, n.numbers(1, 0, 2), turned, turned)
-	n.do(n.flowProgram, "aten::view_copy.out", turned, n.numbers(int64(n.tokens), int64(n.width)), flat, flat)
+	n.CallNamed("aten::bmm.out", shares, v, y, y)
+	n.CallNamed("aten::permute_copy.out", y, n.Numbers(1, 0, 2), turned, turned)
+	n.CallNamed("aten::view_copy.out", turned, n.Numbers(int64(n.tokens), int64(n.width)), flat, flat)
 	return n.product(flat, n.width, n.width)
 }
 
@@ -163,7 +163,7 @@ func (n *network) attention(x int) int {
 func (n *network) head(x int, order ...int64) int {
 	sizes := []int{n.tokens, heads, n.width / heads}
 	y, z := n.tensor(sizes...), n.tensor(sizes[order[0]], sizes[order[1]], sizes[order[2]])
-	n.do(n.flowProgram, "aten::view_copy.out", n.product(x, n.width, n.width), n.numbers(int64(sizes[0]), int64(sizes[1]), int64(sizes[2])), y, y)
-	n.do(n.flowProgram, "aten::permute_copy.out", y, n.numbers(order...), z, z)
+	n.CallNamed("aten::view_copy.out", n.product(x, n.width, n.width), n.Numbers(int64(sizes[0]), int64(sizes[1]), int64(sizes[2])), y, y)
+	n.CallNamed("aten::permute_copy.out", y, n.Numbers(order...), z, z)
 	return z
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -79,13 +80,13 @@ func lowerMix(seed uint64) (n mixed, err error) {
 	}
 	m, err := load(WithLowering(LowerAll), WithDelegates(mask(seed, share, hard)))
 	if err != nil {
-		return n, fmt.Errorf("lowered: %w\n%s", err, listing(reference.in))
+		return n, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.in))
 	}
-	poisonDead(m.in, 0xAA)
-	poisonDead(reference.in, 0x55)
+	exectest.Poison(m.in, 0xAA)
+	exectest.Poison(reference.in, 0x55)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m.in), listing(reference.in))
+			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.in), exectest.Listing(reference.in))
 		}
 	}
 	for i := range m.shared.Lowered.Regions {
@@ -123,7 +124,7 @@ func setMixInputs(m *Method, run int) error {
 	for i, in := range m.Meta().Inputs {
 		sizes := in.Sizes
 		if in.Dynamism != tensor.Static {
-			sizes = []int{1 + (run+2)%flowLen}
+			sizes = []int{1 + (run+2)%exectest.Len}
 		}
 		x := tensor.New(in.DType, sizes...)
 		if x.DType == tensor.Bool {

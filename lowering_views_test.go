@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -54,9 +55,9 @@ func viewedProgram(sizes []int, end int) []byte {
 		Operators: []pte.Operator{{Name: "aten::sym_size", Overload: "int"}, {Name: "aten::_local_scalar_dense"},
 			{Name: "aten::slice_copy", Overload: "Tensor_out"}, {Name: "executorch_prim::et_view", Overload: "default"}, {Name: "aten::mm", Overload: "out"}},
 		Chains: []pte.Chain{{Instructions: []pte.Instruction{
-			flowCall(0, viewedInput, viewedOne, viewedSize), flowCall(1, viewedIndex, viewedElement),
-			flowCall(2, viewedInput, viewedOne, viewedZero, end, viewedOne, viewedSlice, viewedSlice),
-			flowCall(3, viewedSlice, viewedList, viewedRows), flowCall(4, viewedRows, viewedFilter, viewedProduct, viewedProduct)}}}}
+			exectest.Call(0, viewedInput, viewedOne, viewedSize), exectest.Call(1, viewedIndex, viewedElement),
+			exectest.Call(2, viewedInput, viewedOne, viewedZero, end, viewedOne, viewedSlice, viewedSlice),
+			exectest.Call(3, viewedSlice, viewedList, viewedRows), exectest.Call(4, viewedRows, viewedFilter, viewedProduct, viewedProduct)}}}}
 	return ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{})
 }
 

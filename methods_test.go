@@ -13,6 +13,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -121,14 +122,14 @@ func TestStopsInsideOperators(t *testing.T) {
 			c.Parallel(n, 1, loop)
 			return nil
 		}}
-		spec := hostileMethod(flowCall(0, vecA, vecB, vecB))
+		spec := exectest.Small(exectest.Call(0, exectest.VecA, exectest.VecB, exectest.VecB))
 		spec.Operators = []pte.Operator{{Name: "test::slow", Overload: "out"}}
 		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{op})), WithThreads(threads))
 		m, err := p.Load(context.Background(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.SetInput(0, tensor.New(tensor.Int64, flowLen)); err != nil {
+		if err := m.SetInput(0, tensor.New(tensor.Int64, exectest.Len)); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -14,13 +15,13 @@ import (
 // sizes, and random numbers.
 var mixOps = []kernels.Op{
 	{Pure: true, Schema: "test::both.out(Tensor a, *, Tensor(a!) x, Tensor(b!) y)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
-		for i, v := range words(a, 0) {
-			words(a, 1)[i], words(a, 2)[i] = v+7, v^5
+		for i, v := range exectest.WordsOf(a, 0) {
+			exectest.WordsOf(a, 1)[i], exectest.WordsOf(a, 2)[i] = v+7, v^5
 		}
 		return nil
 	}},
 	{Pure: true, Schema: "test::join.out(Tensor[] list, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
-		out := words(a, 1)
+		out := exectest.WordsOf(a, 1)
 		clear(out)
 		for n, t := range a.Tensors(0) {
 			for i, v := range tensor.Data[int64](t) {
@@ -31,22 +32,22 @@ var mixOps = []kernels.Op{
 	}},
 	{Pure: true, Schema: "test::parts.out(Tensor self, *, Tensor(a!)[] out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
 		for n, t := range a.Tensors(1) {
-			for i, v := range words(a, 0) {
+			for i, v := range exectest.WordsOf(a, 0) {
 				tensor.Data[int64](t)[i] = v*3 + int64(n)
 			}
 		}
 		return nil
 	}},
 	{Pure: true, Schema: "test::scale.out(Tensor self, Scalar s, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
-		for i, v := range words(a, 0) {
-			words(a, 2)[i] = v * (a.Scalar(1).I%7 + 2)
+		for i, v := range exectest.WordsOf(a, 0) {
+			exectest.WordsOf(a, 2)[i] = v * (a.Scalar(1).I%7 + 2)
 		}
 		return nil
 	}},
-	{Pure: true, Schema: "test::number(Tensor self) -> Scalar", Func: flowOps[flowNumber].Func},
+	{Pure: true, Schema: "test::number(Tensor self) -> Scalar", Func: exectest.WordOps[exectest.OpNumber].Func},
 	{Random: true, Schema: "test::draw.out(*, Tensor(a!) out)", Func: func(c *kernels.Ctx, a kernels.Args) error {
-		for i := range words(a, 0) {
-			words(a, 0)[i] = c.Rand.Int64N(1000)
+		for i := range exectest.WordsOf(a, 0) {
+			exectest.WordsOf(a, 0)[i] = c.Rand.Int64N(1000)
 		}
 		return nil
 	}},
@@ -54,8 +55,8 @@ var mixOps = []kernels.Op{
 		if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil {
 			return err
 		}
-		for i, v := range words(a, 0) {
-			words(a, 2)[i] = 2*v + words(a, 1)[i%len(words(a, 1))]
+		for i, v := range exectest.WordsOf(a, 0) {
+			exectest.WordsOf(a, 2)[i] = 2*v + exectest.WordsOf(a, 1)[i%len(exectest.WordsOf(a, 1))]
 		}
 		return nil
 	}},
@@ -64,19 +65,19 @@ var mixOps = []kernels.Op{
 		if err := kernels.ResizeOut(a, 1, []int{n}); err != nil {
 			return err
 		}
-		copy(words(a, 1), words(a, 0))
+		copy(exectest.WordsOf(a, 1), exectest.WordsOf(a, 0))
 		return nil
 	}},
 	{Pure: true, Schema: "test::total.out(Tensor self, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
-		for i := range words(a, 1) {
-			words(a, 1)[i] = int64(a.Tensor(0).Numel() + i)
-			for _, v := range words(a, 0) {
-				words(a, 1)[i] += v
+		for i := range exectest.WordsOf(a, 1) {
+			exectest.WordsOf(a, 1)[i] = int64(a.Tensor(0).Numel() + i)
+			for _, v := range exectest.WordsOf(a, 0) {
+				exectest.WordsOf(a, 1)[i] += v
 			}
 		}
 		return nil
 	}},
-	{Pure: true, Schema: "test::bump_(Tensor(a!) self, Tensor src)", Func: flowOps[flowUpdate].Func},
+	{Pure: true, Schema: "test::bump_(Tensor(a!) self, Tensor src)", Func: exectest.WordOps[exectest.OpUpdate].Func},
 }
 
 const (
@@ -95,7 +96,7 @@ const (
 
 // mix generates programs with everything that regions must handle.
 type mix struct {
-	flowProgram
+	exectest.Flow
 	offset int64 // of the next planned value
 	sizes  int   // the size list of views, -1
 	owned  []int // values that only rewrite uses: an input that the program overwrites, and others
@@ -105,16 +106,16 @@ type mix struct {
 
 // newMix returns a random method, if keeps is set with a state that is read through views that the exporter left out.
 func newMix(r *rand.Rand, keeps bool) *pte.Method {
-	p := &mix{flowProgram: flowProgram{language: wordsOnly{}, r: r}, keeps: keeps}
-	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
+	p := &mix{Flow: exectest.Flow{Language: exectest.Words{}, R: r}, keeps: keeps}
+	p.M.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
 	p.begin()
-	p.more = p.statement
-	m := p.make(constantVector(r), constantVector(r))
+	p.More = p.statement
+	m := p.Make(exectest.ConstantWords(r), exectest.ConstantWords(r))
 	for range r.IntN(3) {
 		m.Outputs = append(m.Outputs, m.Outputs[r.IntN(len(m.Outputs))])
 	}
-	if n := len(p.dynamic); n > 0 {
-		m.Outputs = append(m.Outputs, p.dynamic[n-1])
+	if n := len(p.Dynamic); n > 0 {
+		m.Outputs = append(m.Outputs, p.Dynamic[n-1])
 	}
 	m.Name = "forward"
 	return m
@@ -124,14 +125,14 @@ func newMix(r *rand.Rand, keeps bool) *pte.Method {
 func (p *mix) begin() {
 	for i := range mixOps {
 		name, overload := splitName(mixOps[i].Name())
-		p.m.Operators = append(p.m.Operators, pte.Operator{Name: name, Overload: overload})
+		p.M.Operators = append(p.M.Operators, pte.Operator{Name: name, Overload: overload})
 	}
-	p.m.Operators = append(p.m.Operators, pte.Operator{Name: "executorch_prim::et_view", Overload: "default"})
-	in, overwritten := p.grown(), p.value()
-	p.m.Inputs, p.dynamic, p.owned = append(p.m.Inputs, in, overwritten), append(p.dynamic, in), append(p.owned, overwritten)
-	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindInt, Int: -1})
-	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindIntList, Items: []int{len(p.m.Values) - 1}})
-	p.sizes = len(p.m.Values) - 1
+	p.M.Operators = append(p.M.Operators, pte.Operator{Name: "executorch_prim::et_view", Overload: "default"})
+	in, overwritten := p.grown(), p.Value()
+	p.M.Inputs, p.Dynamic, p.owned = append(p.M.Inputs, in, overwritten), append(p.Dynamic, in), append(p.owned, overwritten)
+	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindInt, Int: -1})
+	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindIntList, Items: []int{len(p.M.Values) - 1}})
+	p.sizes = len(p.M.Values) - 1
 }
 
 // splitName removes the overload from a full name.
@@ -144,61 +145,61 @@ func splitName(full string) (name, overload string) {
 
 // grown returns a value of dynamic size.
 func (p *mix) grown() int {
-	v := p.value()
-	p.m.Values[v].Tensor.Dynamism = tensor.DynamicBound
+	v := p.Value()
+	p.M.Values[v].Tensor.Dynamism = tensor.DynamicBound
 	return v
 }
 
 func (p *mix) list(items ...int) int {
-	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensorList, Items: items})
-	return len(p.m.Values) - 1
+	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindTensorList, Items: items})
+	return len(p.M.Values) - 1
 }
 
-func (p *mix) anyDynamic() int { return p.dynamic[p.r.IntN(len(p.dynamic))] }
+func (p *mix) anyDynamic() int { return p.Dynamic[p.R.IntN(len(p.Dynamic))] }
 
 // statement generates one of the additional statements, two times out of three.
 func (p *mix) statement(depth int) bool {
-	if depth > 0 && p.r.IntN(8) == 0 {
-		p.loop(depth - 1)
+	if depth > 0 && p.R.IntN(8) == 0 {
+		p.Loop(depth - 1)
 		return true
 	}
 	kinds := [...]func(){p.both, p.join, p.parts, p.scale, p.draw, p.bump, p.again, p.rewrite, p.rewrite,
 		p.payload, p.payload, p.payload, p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
-	if p.r.IntN(3) == 0 {
+	if p.R.IntN(3) == 0 {
 		return false
 	}
-	if p.keeps && p.r.IntN(4) == 0 {
+	if p.keeps && p.R.IntN(4) == 0 {
 		p.keep()
 		return true
 	}
-	kinds[p.r.IntN(len(kinds))]()
+	kinds[p.R.IntN(len(kinds))]()
 	return true
 }
 
 func (p *mix) both() {
-	x, y := p.value(), p.value()
-	p.call(mixBoth, p.pick(), x, y, p.list(x, y))
-	p.defined = append(p.defined, x, y)
+	x, y := p.Value(), p.Value()
+	p.Call(mixBoth, p.Pick(), x, y, p.list(x, y))
+	p.Defined = append(p.Defined, x, y)
 }
 
 // payload calls a delegate, one that was called before from time to time.
 func (p *mix) payload() {
-	d := len(p.m.Delegates)
-	if d > 0 && p.r.IntN(6) == 0 {
-		d = p.r.IntN(d)
+	d := len(p.M.Delegates)
+	if d > 0 && p.R.IntN(6) == 0 {
+		d = p.R.IntN(d)
 	} else {
-		p.m.Delegates = append(p.m.Delegates, pte.Delegate{ID: "oracle", Data: []byte{byte(1 + p.r.IntN(3)), byte(1 + p.r.IntN(2)), byte(p.r.IntN(9))}})
+		p.M.Delegates = append(p.M.Delegates, pte.Delegate{ID: "oracle", Data: []byte{byte(1 + p.R.IntN(3)), byte(1 + p.R.IntN(2)), byte(p.R.IntN(9))}})
 	}
-	data := p.m.Delegates[d].Data
+	data := p.M.Delegates[d].Data
 	var args []int
 	for range data[0] {
-		args = append(args, p.pick())
+		args = append(args, p.Pick())
 	}
 	for range data[1] {
-		args = append(args, p.value())
+		args = append(args, p.Value())
 	}
-	p.add(pte.Instruction{Kind: pte.DelegateCall, Index: d, Args: args})
-	p.defined = append(p.defined, args[data[0]:]...)
+	p.Add(pte.Instruction{Kind: pte.DelegateCall, Index: d, Args: args})
+	p.Defined = append(p.Defined, args[data[0]:]...)
 }
 
 // mixPayload is what the payloads of payload compute: sums of their inputs, each some times.
@@ -219,89 +220,89 @@ func mixPayload(data []byte) (inputs int, do func(args []*tensor.Tensor) error) 
 }
 
 func (p *mix) join() {
-	out := p.value()
-	p.call(mixJoin, p.list(p.pick(), p.pick(), p.pick()), out, out)
-	p.defined = append(p.defined, out)
+	out := p.Value()
+	p.Call(mixJoin, p.list(p.Pick(), p.Pick(), p.Pick()), out, out)
+	p.Defined = append(p.Defined, out)
 }
 
 func (p *mix) parts() {
-	x, y := p.value(), p.value()
+	x, y := p.Value(), p.Value()
 	l := p.list(x, y)
-	p.call(mixParts, p.pick(), l, l)
-	p.defined = append(p.defined, x, y)
+	p.Call(mixParts, p.Pick(), l, l)
+	p.Defined = append(p.Defined, x, y)
 }
 
 // scale multiplies by a number that is in the program, or computed.
 func (p *mix) scale() {
-	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindInt, Int: p.r.Int64N(9)})
-	n := len(p.m.Values) - 1
-	if p.r.IntN(3) == 0 {
-		p.call(mixNumber, p.pick(), n)
+	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindInt, Int: p.R.Int64N(9)})
+	n := len(p.M.Values) - 1
+	if p.R.IntN(3) == 0 {
+		p.Call(mixNumber, p.Pick(), n)
 	}
-	for range 1 + p.r.IntN(2) {
-		out := p.value()
-		p.call(mixScale, p.pick(), n, out, out)
-		p.defined = append(p.defined, out)
+	for range 1 + p.R.IntN(2) {
+		out := p.Value()
+		p.Call(mixScale, p.Pick(), n, out, out)
+		p.Defined = append(p.Defined, out)
 	}
 }
 
 // draw writes random numbers to a value that was read before.
 func (p *mix) draw() {
-	v, out := p.value(), p.value()
-	p.call(flowAdd, p.pick(), p.pick(), v, v)
-	p.call(flowAdd, v, p.pick(), out, out)
-	p.call(mixDraw, v, v)
-	fresh := p.value()
-	p.call(mixDraw, fresh, fresh)
-	p.defined = append(p.defined, v, out, fresh)
+	v, out := p.Value(), p.Value()
+	p.Call(exectest.OpAdd, p.Pick(), p.Pick(), v, v)
+	p.Call(exectest.OpAdd, v, p.Pick(), out, out)
+	p.Call(mixDraw, v, v)
+	fresh := p.Value()
+	p.Call(mixDraw, fresh, fresh)
+	p.Defined = append(p.Defined, v, out, fresh)
 }
 
 // bump changes a value in place.
 func (p *mix) bump() {
-	v := p.defined[p.r.IntN(len(p.defined))]
-	p.call(mixBump, v, p.pick(), v)
+	v := p.Defined[p.R.IntN(len(p.Defined))]
+	p.Call(mixBump, v, p.Pick(), v)
 }
 
 // rewrite reads a value, writes it, or both, so that a loop finds the value of the previous
 // iteration, or of the previous run.
 func (p *mix) rewrite() {
 	if len(p.owned) < 3 {
-		v := p.value()
-		p.call(flowAdd, p.pick(), p.pick(), v, v)
+		v := p.Value()
+		p.Call(exectest.OpAdd, p.Pick(), p.Pick(), v, v)
 		p.owned = append(p.owned, v)
 		return
 	}
-	v, do := p.owned[p.r.IntN(len(p.owned))], p.r.IntN(3)
+	v, do := p.owned[p.R.IntN(len(p.owned))], p.R.IntN(3)
 	if do != 0 {
-		out := p.value()
-		p.call(flowAdd, v, p.pick(), out, out)
-		p.defined = append(p.defined, out)
+		out := p.Value()
+		p.Call(exectest.OpAdd, v, p.Pick(), out, out)
+		p.Defined = append(p.Defined, out)
 	}
 	if do != 1 {
-		p.call(flowAdd, p.pick(), p.pick(), v, v)
+		p.Call(exectest.OpAdd, p.Pick(), p.Pick(), v, v)
 	}
 }
 
 // again writes a value that was written before, and may be read in between.
 func (p *mix) again() {
-	v := p.value()
-	p.call(flowAdd, p.pick(), p.pick(), v, v)
-	for range 1 + p.r.IntN(2) {
-		out := p.value()
-		p.call(flowAdd, v, p.pick(), out, out)
-		p.defined = append(p.defined, out)
+	v := p.Value()
+	p.Call(exectest.OpAdd, p.Pick(), p.Pick(), v, v)
+	for range 1 + p.R.IntN(2) {
+		out := p.Value()
+		p.Call(exectest.OpAdd, v, p.Pick(), out, out)
+		p.Defined = append(p.Defined, out)
 	}
-	p.call(flowAdd, p.pick(), p.pick(), v, v)
-	p.defined = append(p.defined, v)
+	p.Call(exectest.OpAdd, p.Pick(), p.Pick(), v, v)
+	p.Defined = append(p.Defined, v)
 }
 
 // planned returns a value with a place.
 func (p *mix) planned(offset int64) int {
-	v := p.value()
-	t := p.m.Values[v].Tensor
+	v := p.Value()
+	t := p.M.Values[v].Tensor
 	t.Storage, t.Offset = pte.Planned, offset
-	if len(p.m.Arenas) == 0 {
-		p.m.Arenas = []pte.Arena{{Size: 1 << 20}}
+	if len(p.M.Arenas) == 0 {
+		p.M.Arenas = []pte.Arena{{Size: 1 << 20}}
 	}
 	return v
 }
@@ -310,75 +311,75 @@ func (p *mix) planned(offset int64) int {
 func (p *mix) elided() {
 	v, view := p.planned(p.offset), p.planned(p.offset)
 	p.offset += 64
-	p.call(flowAdd, p.pick(), p.pick(), v, v)
-	out := p.value()
-	p.call(flowAdd, view, p.pick(), out, out)
-	p.defined = append(p.defined, v, view, out)
+	p.Call(exectest.OpAdd, p.Pick(), p.Pick(), v, v)
+	out := p.Value()
+	p.Call(exectest.OpAdd, view, p.Pick(), out, out)
+	p.Defined = append(p.Defined, v, view, out)
 }
 
 // keep reads a state or changes it in place, often through a view that the exporter left out.
 func (p *mix) keep() {
-	if len(p.kept) == 0 || p.r.IntN(2) == 0 {
+	if len(p.kept) == 0 || p.R.IntN(2) == 0 {
 		v := p.planned(p.offset)
 		if len(p.kept) > 0 {
-			p.m.Values[v].Tensor.Offset = p.m.Values[p.kept[0]].Tensor.Offset
+			p.M.Values[v].Tensor.Offset = p.M.Values[p.kept[0]].Tensor.Offset
 		} else {
 			p.offset += 64
 		}
 		p.kept = append(p.kept, v)
 	}
-	v := p.kept[p.r.IntN(len(p.kept))]
-	if len(p.kept) == 1 || p.r.IntN(3) == 0 {
-		p.call(mixBump, v, p.pick(), v)
+	v := p.kept[p.R.IntN(len(p.kept))]
+	if len(p.kept) == 1 || p.R.IntN(3) == 0 {
+		p.Call(mixBump, v, p.Pick(), v)
 		return
 	}
-	out := p.value()
-	p.call(flowAdd, v, p.pick(), out, out)
-	p.defined = append(p.defined, out)
+	out := p.Value()
+	p.Call(exectest.OpAdd, v, p.Pick(), out, out)
+	p.Defined = append(p.Defined, out)
 }
 
 func (p *mix) copied() {
-	to := p.value()
-	p.add(pte.Instruction{Kind: pte.MoveCall, Index: p.pick(), Target: to})
-	p.defined = append(p.defined, to)
+	to := p.Value()
+	p.Add(pte.Instruction{Kind: pte.MoveCall, Index: p.Pick(), Target: to})
+	p.Defined = append(p.Defined, to)
 }
 
 func (p *mix) grow() {
 	out := p.grown()
-	p.call(mixGrown, p.anyDynamic(), p.anyDynamic(), out, out)
-	p.dynamic = append(p.dynamic, out)
+	p.Call(mixGrown, p.anyDynamic(), p.anyDynamic(), out, out)
+	p.Dynamic = append(p.Dynamic, out)
 }
 
 func (p *mix) reshape() {
 	out := p.grown()
-	p.call(mixView, p.anyDynamic(), p.sizes, out)
-	p.dynamic = append(p.dynamic, out)
+	p.Call(mixView, p.anyDynamic(), p.sizes, out)
+	p.Dynamic = append(p.Dynamic, out)
 }
 
 func (p *mix) half() {
 	out := p.grown()
-	p.call(mixHalf, p.anyDynamic(), out, out)
-	p.dynamic = append(p.dynamic, out)
+	p.Call(mixHalf, p.anyDynamic(), out, out)
+	p.Dynamic = append(p.Dynamic, out)
 }
 
 // stale reads a view whose size is that of the previous contents of its bytes.
 func (p *mix) stale() {
 	v, view, out := p.grown(), p.grown(), p.grown()
-	p.call(mixGrown, p.anyDynamic(), p.anyDynamic(), v, v)
-	p.call(mixView, v, p.sizes, view)
-	p.call(mixHalf, p.anyDynamic(), v, v)
-	p.call(mixGrown, view, p.anyDynamic(), out, out)
-	p.dynamic = append(p.dynamic, out, v)
+	p.Call(mixGrown, p.anyDynamic(), p.anyDynamic(), v, v)
+	p.Call(mixView, v, p.sizes, view)
+	p.Call(mixHalf, p.anyDynamic(), v, v)
+	p.Call(mixGrown, view, p.anyDynamic(), out, out)
+	p.Dynamic = append(p.Dynamic, out, v)
 }
 
 func (p *mix) total() {
-	out := p.value()
-	p.call(mixTotal, p.anyDynamic(), out, out)
-	p.defined = append(p.defined, out)
+	out := p.Value()
+	p.Call(mixTotal, p.anyDynamic(), out, out)
+	p.Defined = append(p.Defined, out)
 }
 
 // mixSet returns the operators of the programs.
 func mixSet() *kernels.Set {
 	view, _, _, _ := kernels.NewSet(portable.Ops()).Lookup("executorch_prim::et_view.default")
-	return kernels.NewSet(flowOps, mixOps, []kernels.Op{*view})
+	return kernels.NewSet(exectest.WordOps, mixOps, []kernels.Op{*view})
 }

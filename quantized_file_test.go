@@ -23,6 +23,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -124,7 +125,7 @@ func (q *quantizedFile) run() error {
 	q.scheme = lowering.Scheme{Name: lowering.SchemeNames[q.r.IntN(len(lowering.SchemeNames))], All: q.r.IntN(2) == 0, Group: 32,
 		Observer: lowering.Observers[q.r.IntN(len(lowering.Observers))]}
 	q.sized = newSized(q.r, 1, 3, 4, 32, 64)
-	if len(q.sized.m.Outputs) == 0 {
+	if len(q.sized.M.Outputs) == 0 {
 		return nil
 	}
 	q.from, q.calls = q.sized.file(), [][][]int{nil}
@@ -253,21 +254,21 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 	if n := len(m.in.Plan().Conflicts); n > 0 {
 		return fmt.Errorf("%d conflicts in the plan of the file", n)
 	}
-	g := poisonDead(m.in, 0xAA)
+	g := exectest.Poison(m.in, 0xAA)
 	for i, sizes := range q.calls {
 		want, refused := callSized(reference, sizes, q.seed+uint64(i))
 		got, err := callSized(m, sizes, q.seed+uint64(i))
 		switch {
 		case (err == nil) != (refused == nil):
-			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, listing(m.in))
+			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, exectest.Listing(m.in))
 		case err == nil:
-			err = errors.Join(compare(got, want), g.written)
+			err = errors.Join(compare(got, want), g.Written)
 		default:
-			err = g.written
+			err = g.Written
 		}
 		q.count(3, 1)
 		if err != nil {
-			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, listing(m.in))
+			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, exectest.Listing(m.in))
 		}
 	}
 	return nil

@@ -19,13 +19,13 @@ var sizedCalls = []func(s *sized, x val, sizes []int){
 // grow adds a random call.
 func (s *sized) grow() {
 	x := val(s.anyDefined())
-	sizedCalls[s.r.IntN(len(sizedCalls))](s, x, s.sizes(x))
+	sizedCalls[s.R.IntN(len(sizedCalls))](s, x, s.sizes(x))
 }
 
 // anyDefined returns a value to read, more often a late one.
 func (s *sized) anyDefined() int {
-	n := len(s.defined)
-	return s.defined[max(s.r.IntN(n), s.r.IntN(n))]
+	n := len(s.Defined)
+	return s.Defined[max(s.R.IntN(n), s.R.IntN(n))]
 }
 
 // sizes returns the sizes of a tensor at the bounds.
@@ -38,7 +38,7 @@ func (s *sized) as(x val) out {
 
 func (s *sized) plain(x val) out { return out{rank: len(s.sizes(x))} }
 
-func oneOf[T any](s *sized, list ...T) T { return list[s.r.IntN(len(list))] }
+func oneOf[T any](s *sized, list ...T) T { return list[s.R.IntN(len(list))] }
 
 func (s *sized) elementwise(x val, _ []int) {
 	f := oneOf(s, []any{"abs"}, []any{"neg"}, []any{"sigmoid"}, []any{"tanh"}, []any{"relu"}, []any{"hardtanh", -0.5, 1.0},
@@ -48,7 +48,7 @@ func (s *sized) elementwise(x val, _ []int) {
 }
 
 func (s *sized) withNumber(x val, sizes []int) {
-	switch s.r.IntN(5) {
+	switch s.R.IntN(5) {
 	case 0:
 		s.try("aten::mul.Scalar_out", s.as(x), x, 0.7)
 	case 1:
@@ -67,11 +67,11 @@ func (s *sized) withNumber(x val, sizes []int) {
 // sum adds a function of two tensors, whose sizes may be equal at the bounds only.
 func (s *sized) sum(x val, sizes []int) {
 	other := val(s.anyDefined())
-	switch s.r.IntN(4) {
+	switch s.R.IntN(4) {
 	case 0:
-		rest := slices.Clone(sizes[s.r.IntN(len(sizes)+1):])
+		rest := slices.Clone(sizes[s.R.IntN(len(sizes)+1):])
 		for i := range rest {
-			if s.tensors[1][int(x)].Sizes[len(sizes)-len(rest)+i] != rest[i] || s.r.IntN(2) == 0 {
+			if s.tensors[1][int(x)].Sizes[len(sizes)-len(rest)+i] != rest[i] || s.R.IntN(2) == 0 {
 				rest[i] = 1
 			}
 		}
@@ -85,7 +85,7 @@ func (s *sized) sum(x val, sizes []int) {
 		}
 	}
 	args, o := []any{x, other}, s.as(x)
-	if s.r.IntN(2) == 0 {
+	if s.R.IntN(2) == 0 {
 		args = []any{other, x}
 	}
 	if len(s.sizes(other)) > o.rank {
@@ -119,12 +119,12 @@ func (s *sized) permutation(x val, sizes []int) {
 	rank := len(sizes)
 	switch {
 	case rank == 0:
-	case rank == 2 && s.r.IntN(2) == 0:
+	case rank == 2 && s.R.IntN(2) == 0:
 		s.try("aten::t_copy.out", out{rank: 2}, x)
-	case s.r.IntN(2) == 0:
-		s.try("aten::transpose_copy.int_out", out{rank: rank}, x, s.r.IntN(rank), -1)
+	case s.R.IntN(2) == 0:
+		s.try("aten::transpose_copy.int_out", out{rank: rank}, x, s.R.IntN(rank), -1)
 	default:
-		s.try("aten::permute_copy.out", out{rank: rank}, x, s.r.Perm(rank))
+		s.try("aten::permute_copy.out", out{rank: rank}, x, s.R.Perm(rank))
 	}
 }
 
@@ -133,9 +133,9 @@ func (s *sized) expansion(x val, sizes []int) {
 	to := slices.Clone(sizes)
 	for i := range to {
 		if to[i] == 1 {
-			to[i] = 1 + s.r.IntN(3)
+			to[i] = 1 + s.R.IntN(3)
 		}
-		if s.r.IntN(3) == 0 {
+		if s.R.IntN(3) == 0 {
 			to[i] = -1
 		}
 	}
@@ -168,10 +168,10 @@ func (s *sized) sizedView(x val, sizes []int) {
 
 // unit adds or removes a dimension of size 1.
 func (s *sized) unit(x val, sizes []int) {
-	if s.r.IntN(2) == 0 && len(sizes) < 4 {
-		s.try("aten::unsqueeze_copy.out", out{rank: len(sizes) + 1}, x, s.r.IntN(len(sizes)+1))
+	if s.R.IntN(2) == 0 && len(sizes) < 4 {
+		s.try("aten::unsqueeze_copy.out", out{rank: len(sizes) + 1}, x, s.R.IntN(len(sizes)+1))
 	} else if len(sizes) > 1 {
-		s.try("aten::squeeze_copy.dims_out", out{rank: len(sizes) - 1}, x, []int{s.r.IntN(len(sizes))})
+		s.try("aten::squeeze_copy.dims_out", out{rank: len(sizes) - 1}, x, []int{s.R.IntN(len(sizes))})
 	}
 }
 
@@ -180,12 +180,12 @@ func (s *sized) concatenation(x val, sizes []int) {
 		return
 	}
 	parts := []val{x}
-	for range 1 + s.r.IntN(6) {
+	for range 1 + s.R.IntN(6) {
 		if v := val(s.anyDefined()); slices.Equal(s.sizes(v), sizes) {
 			parts = append(parts, v)
 		}
 	}
-	s.try("aten::cat.out", s.as(x), parts, s.r.IntN(len(sizes)))
+	s.try("aten::cat.out", s.as(x), parts, s.R.IntN(len(sizes)))
 }
 
 // product multiplies rows by constant weights.
@@ -194,14 +194,14 @@ func (s *sized) product(x val, sizes []int) {
 	if rank == 0 {
 		return
 	}
-	k, n := sizes[rank-1], 1+s.r.IntN(9)
+	k, n := sizes[rank-1], 1+s.R.IntN(9)
 	bias := oneOf[any](s, nil, s.constant(n))
 	switch {
-	case rank == 2 && s.r.IntN(3) == 0:
+	case rank == 2 && s.R.IntN(3) == 0:
 		s.try("aten::mm.out", out{rank: 2}, x, s.weights(k, n))
-	case rank == 2 && s.r.IntN(2) == 0:
+	case rank == 2 && s.R.IntN(2) == 0:
 		added := oneOf(s, s.constant(n), s.constant(1, n))
-		if v := val(s.anyDefined()); s.r.IntN(3) == 0 {
+		if v := val(s.anyDefined()); s.R.IntN(3) == 0 {
 			added = v
 		}
 		s.try("aten::addmm.out", out{rank: 2}, added, x, s.constant(k, n), 1, 1)
@@ -212,7 +212,7 @@ func (s *sized) product(x val, sizes []int) {
 
 // weights returns a constant matrix, or one that is computed from a constant, in either order.
 func (s *sized) weights(k, n int) val {
-	if s.r.IntN(2) == 0 {
+	if s.R.IntN(2) == 0 {
 		return s.constant(k, n)
 	}
 	w := s.constant(n, k)
@@ -220,7 +220,7 @@ func (s *sized) weights(k, n int) val {
 	if !ok {
 		return s.constant(k, n)
 	}
-	s.loose[int(v)] = s.r.IntN(2) == 0 // else it is computed at load
+	s.loose[int(v)] = s.R.IntN(2) == 0 // else it is computed at load
 	return v
 }
 
@@ -231,7 +231,7 @@ func (s *sized) batches(x val, sizes []int) {
 		return
 	}
 	other, ok := s.do("aten::transpose_copy.int_out", []out{{rank: rank}}, x, rank-2, rank-1)
-	if v := val(s.anyDefined()); s.r.IntN(3) == 0 {
+	if v := val(s.anyDefined()); s.R.IntN(3) == 0 {
 		other = v
 	}
 	if columns := s.sizes(other); ok && (len(columns) == 0 || sizes[rank-2]*columns[len(columns)-1] <= maxElements) {
@@ -244,18 +244,18 @@ func (s *sized) image(x val, sizes []int) {
 	if len(sizes) != 4 {
 		return
 	}
-	in, to, groups := sizes[1], 1+s.r.IntN(9), 1
-	if s.r.IntN(3) == 0 {
-		groups, to = in, in*(1+s.r.IntN(2))
+	in, to, groups := sizes[1], 1+s.R.IntN(9), 1
+	if s.R.IntN(3) == 0 {
+		groups, to = in, in*(1+s.R.IntN(2))
 	}
-	kernel, transposed := []int{1 + s.r.IntN(3), 1 + s.r.IntN(3)}, s.r.IntN(5) == 0
+	kernel, transposed := []int{1 + s.R.IntN(3), 1 + s.R.IntN(3)}, s.R.IntN(5) == 0
 	shape := []int{to, in / groups, kernel[0], kernel[1]}
 	if transposed {
 		shape = []int{in, to / groups, kernel[0], kernel[1]}
 	}
 	s.try("aten::convolution.out", s.as(x), x, s.constant(shape...), oneOf[any](s, nil, s.constant(to)),
-		[]int{1 + s.r.IntN(2), 1 + s.r.IntN(2)},
-		[]int{1 + s.r.IntN(2), 1 + s.r.IntN(2)}, []int{1, 1}, transposed, []int{0, 0}, groups)
+		[]int{1 + s.R.IntN(2), 1 + s.R.IntN(2)},
+		[]int{1 + s.R.IntN(2), 1 + s.R.IntN(2)}, []int{1, 1}, transposed, []int{0, 0}, groups)
 }
 
 // window adds a pool.
@@ -263,14 +263,14 @@ func (s *sized) window(x val, sizes []int) {
 	if len(sizes) != 4 {
 		return
 	}
-	size, stride, pad := []int{2 + s.r.IntN(2), 2}, []int{1 + s.r.IntN(2), 1 + s.r.IntN(2)}, []int{1, 1}
-	if s.r.IntN(2) == 0 {
-		s.try("aten::avg_pool2d.out", s.as(x), x, size, stride, pad, false, s.r.IntN(2) == 0, oneOf[any](s, nil, 2*size[0]))
+	size, stride, pad := []int{2 + s.R.IntN(2), 2}, []int{1 + s.R.IntN(2), 1 + s.R.IntN(2)}, []int{1, 1}
+	if s.R.IntN(2) == 0 {
+		s.try("aten::avg_pool2d.out", s.as(x), x, size, stride, pad, false, s.R.IntN(2) == 0, oneOf[any](s, nil, 2*size[0]))
 		return
 	}
 	indices := out{rank: 4, order: s.as(x).order, dtype: tensor.Int64}
-	if v, ok := s.do("aten::max_pool2d_with_indices.out", []out{s.as(x), indices}, x, size, stride, pad, []int{1, 1}, s.r.IntN(3) == 0); ok {
-		s.defined = append(s.defined, int(v))
+	if v, ok := s.do("aten::max_pool2d_with_indices.out", []out{s.as(x), indices}, x, size, stride, pad, []int{1, 1}, s.R.IntN(3) == 0); ok {
+		s.Defined = append(s.Defined, int(v))
 	}
 }
 
@@ -279,13 +279,13 @@ func (s *sized) pixels(x val, sizes []int) {
 	if len(sizes) != 4 {
 		return
 	}
-	switch s.r.IntN(3) {
+	switch s.R.IntN(3) {
 	case 0:
 		s.try("aten::mean.out", s.as(x), x, []int{-1, -2}, true, nil)
 	case 1:
 		s.try("aten::mean.out", out{rank: 2}, x, []int{2, 3}, false, nil)
 	default:
-		s.try("aten::upsample_bilinear2d.vec_out", s.as(x), x, []int{1 + s.r.IntN(9), 1 + s.r.IntN(9)}, s.r.IntN(2) == 0, nil)
+		s.try("aten::upsample_bilinear2d.vec_out", s.as(x), x, []int{1 + s.R.IntN(9), 1 + s.R.IntN(9)}, s.R.IntN(2) == 0, nil)
 	}
 }
 
@@ -298,11 +298,11 @@ func (s *sized) normalization(x val, sizes []int) {
 	for i, v := range tensor.Data[float32](s.tensors[0][int(variance)]) {
 		tensor.Data[float32](s.tensors[0][int(variance)])[i] = 0.5 + v*v
 	}
-	copy(s.m.Values[variance].Tensor.Data, s.tensors[0][int(variance)].Data)
+	copy(s.M.Values[variance].Tensor.Data, s.tensors[0][int(variance)].Data)
 	if y, ok := s.do("aten::_native_batch_norm_legit_no_training.out", []out{s.as(x), {rank: 1}, {rank: 1}}, x, s.constant(n), s.constant(n),
 		s.constant(n),
 		variance, 0.1, 1e-5); ok {
-		s.defined = append(s.defined, int(y))
+		s.Defined = append(s.Defined, int(y))
 	}
 }
 
@@ -311,7 +311,7 @@ func (s *sized) code(x val, _ []int) {
 	if !s.codes {
 		return
 	}
-	scale, zero := 0.02+0.001*float64(s.r.IntN(30)), s.r.IntN(20)-10
+	scale, zero := 0.02+0.001*float64(s.R.IntN(30)), s.R.IntN(20)-10
 	d := s.as(x)
 	again := func(x val) (val, bool) {
 		d.dtype = tensor.Int8
@@ -326,10 +326,10 @@ func (s *sized) code(x val, _ []int) {
 	if !ok {
 		return
 	}
-	s.defined = append(s.defined, int(y))
-	if f, done := s.do(oneOf(s, "aten::tanh.out", "aten::relu.out", "aten::sigmoid.out"), []out{s.as(y)}, y); done && s.r.IntN(2) == 0 {
+	s.Defined = append(s.Defined, int(y))
+	if f, done := s.do(oneOf(s, "aten::tanh.out", "aten::relu.out", "aten::sigmoid.out"), []out{s.as(y)}, y); done && s.R.IntN(2) == 0 {
 		if y, ok := again(f); ok {
-			s.defined = append(s.defined, int(y))
+			s.Defined = append(s.Defined, int(y))
 		}
 	}
 }
@@ -339,24 +339,24 @@ func (s *sized) part(x val, sizes []int) {
 	if len(sizes) == 0 {
 		return
 	}
-	dim := s.r.IntN(len(sizes))
-	from := s.r.IntN(sizes[dim])
-	switch s.r.IntN(3) {
+	dim := s.R.IntN(len(sizes))
+	from := s.R.IntN(sizes[dim])
+	switch s.R.IntN(3) {
 	case 0:
-		s.try("aten::slice_copy.Tensor_out", s.as(x), x, dim, from, from+1+s.r.IntN(sizes[dim]-from), 1)
+		s.try("aten::slice_copy.Tensor_out", s.as(x), x, dim, from, from+1+s.R.IntN(sizes[dim]-from), 1)
 	case 1:
 		s.try("aten::select_copy.int_out", out{rank: len(sizes) - 1}, x, dim, oneOf(s, 0, -1, from))
 	default:
-		pad := make([]int, 2*(1+s.r.IntN(len(sizes))))
+		pad := make([]int, 2*(1+s.R.IntN(len(sizes))))
 		for i := range pad {
-			pad[i] = s.r.IntN(3)
+			pad[i] = s.R.IntN(3)
 		}
 		s.try("aten::constant_pad_nd.out", s.as(x), x, pad, oneOf[any](s, 0, 0.5))
 	}
 }
 
 func (s *sized) copied(x val, sizes []int) {
-	if len(sizes) != 4 || s.r.IntN(3) == 0 {
+	if len(sizes) != 4 || s.R.IntN(3) == 0 {
 		s.try("aten::clone.out", s.as(x), x, nil)
 		return
 	}
@@ -373,7 +373,7 @@ func (s *sized) notLowered(x val, sizes []int) {
 	if len(sizes) == 0 {
 		return
 	}
-	if dim := s.r.IntN(len(sizes)); s.r.IntN(2) == 0 {
+	if dim := s.R.IntN(len(sizes)); s.R.IntN(2) == 0 {
 		s.try("aten::cumsum.out", s.plain(x), x, dim, nil)
 	} else {
 		s.try("aten::flip.out", s.plain(x), x, []int{dim})
@@ -394,7 +394,7 @@ func (s *sized) twice(x val, sizes []int) {
 	case op == "sum" && rank == 2 && square:
 		s.try("aten::addmm.out", out{rank: 2}, x, x, oneOf(s, x, s.constant(sizes...)), 1, 1)
 	case op == "cat" && rank > 0:
-		s.try("aten::cat.out", s.plain(x), []val{x, x, x}, s.r.IntN(rank))
+		s.try("aten::cat.out", s.plain(x), []val{x, x, x}, s.R.IntN(rank))
 	case op == "convolution" && rank == 4:
 		s.try("aten::convolution.out", out{rank: 4}, x, x, nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1)
 	case op == "function":

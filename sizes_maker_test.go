@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/quantized"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -18,7 +19,7 @@ var sizedOps = kernels.NewSet(portable.Ops(), quantized.Ops())
 
 // sized generates programs of floats whose inputs have sizes that vary, with the calls of real ones.
 type sized struct {
-	flowProgram
+	exectest.Flow
 	bounds []int   // of the sizes that vary; equal ones vary together, most of the time
 	dims   [][]int // by input: the indexes in bounds of the sizes that vary; -1-n for a size of n
 	// tensors are the values at the sizes at which a program is evaluated while it is generated: at the bounds of all sizes that
@@ -57,7 +58,7 @@ func newRows(r *rand.Rand) *sized {
 }
 
 func (s *sized) make() *sized {
-	r := s.r
+	r := s.R
 	for range 1 + r.IntN(3) {
 		s.bounds = append(s.bounds, 2+r.IntN(7))
 		if r.IntN(3) == 0 { // sizes that are declared alike
@@ -67,7 +68,7 @@ func (s *sized) make() *sized {
 	s.codes = r.IntN(4) == 0
 	s.inputs()
 	calls := 3 + r.IntN(20)
-	for tries := 0; tries < 3*calls && s.next() < calls; tries++ {
+	for tries := 0; tries < 3*calls && s.Next() < calls; tries++ {
 		s.grow()
 	}
 	s.finish()
@@ -75,8 +76,8 @@ func (s *sized) make() *sized {
 }
 
 func emptySized(r *rand.Rand, settings int) *sized {
-	s := &sized{flowProgram: flowProgram{r: r}, ops: make(map[string]int), read: make(map[int]bool), loose: make(map[int]bool)}
-	s.m.Name, s.m.Chains = "forward", make([]pte.Chain, 1)
+	s := &sized{Flow: exectest.Flow{R: r}, ops: make(map[string]int), read: make(map[int]bool), loose: make(map[int]bool)}
+	s.M.Name, s.M.Chains = "forward", make([]pte.Chain, 1)
 	for range settings {
 		s.tensors = append(s.tensors, make(map[int]*tensor.Tensor))
 	}
@@ -85,12 +86,12 @@ func emptySized(r *rand.Rand, settings int) *sized {
 
 // inputs adds up to three inputs, most of them of the same declared sizes or of parts of these.
 func (s *sized) inputs() {
-	for range 1 + s.r.IntN(3) {
+	for range 1 + s.R.IntN(3) {
 		dims, order := s.newDims(oneOf(s, 2, 2, 2, 3, 4, 4)), []uint8(nil)
-		if len(s.dims) > 0 && s.r.IntN(4) > 0 {
+		if len(s.dims) > 0 && s.R.IntN(4) > 0 {
 			dims = s.likeDims(s.dims[0])
 		}
-		if len(dims) == 4 && s.r.IntN(3) == 0 {
+		if len(dims) == 4 && s.R.IntN(3) == 0 {
 			order = []uint8{0, 2, 3, 1}
 		}
 		if s.rows {
@@ -104,7 +105,7 @@ func (s *sized) inputs() {
 func (s *sized) input(order []uint8, dims ...int) val {
 	v := s.tensor(tensor.Float32, len(dims), order)
 	s.dims = append(s.dims, dims)
-	s.m.Inputs, s.defined = append(s.m.Inputs, v), append(s.defined, v)
+	s.M.Inputs, s.Defined = append(s.M.Inputs, v), append(s.Defined, v)
 	for k := range s.tensors {
 		s.tensors[k][v] = s.random(s.sizesAt(dims, k), order)
 	}
@@ -115,8 +116,8 @@ func (s *sized) newDims(rank int) []int {
 	dims, elements := make([]int, rank), 1
 	for i := range dims {
 		n := oneOf(s, s.widths...)
-		if dims[i] = -1 - n; s.r.IntN(2) == 0 && (rank < 4 || i != 1) {
-			dims[i] = s.r.IntN(len(s.bounds))
+		if dims[i] = -1 - n; s.R.IntN(2) == 0 && (rank < 4 || i != 1) {
+			dims[i] = s.R.IntN(len(s.bounds))
 			n = s.bounds[dims[i]]
 		}
 		if elements *= n; elements > maxElements {
@@ -130,8 +131,8 @@ func (s *sized) newDims(rank int) []int {
 func (s *sized) likeDims(dims []int) []int {
 	dims = slices.Clone(dims)
 	for i, d := range dims {
-		switch other := s.r.IntN(len(s.bounds)); {
-		case s.r.IntN(8) == 0:
+		switch other := s.R.IntN(len(s.bounds)); {
+		case s.R.IntN(8) == 0:
 			dims[i] = -2
 		case d >= 0 && s.bounds[other] == s.bounds[d]:
 			dims[i] = other
@@ -180,7 +181,7 @@ func (s *sized) random(sizes []int, order []uint8) *tensor.Tensor {
 	t := tensor.Make(tensor.Float32, sizes, order, tensor.Static)
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
 	for i := range tensor.Data[float32](t) {
-		tensor.Data[float32](t)[i] = float32(4*s.r.Float64() - 2)
+		tensor.Data[float32](t)[i] = float32(4*s.R.Float64() - 2)
 	}
 	return t
 }
@@ -190,16 +191,16 @@ func (s *sized) tensor(d tensor.DType, rank int, order []uint8) int {
 	if order == nil {
 		order = []uint8{0, 1, 2, 3, 4, 5}[:rank]
 	}
-	s.m.Values = append(s.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: make([]int, rank),
+	s.M.Values = append(s.M.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: make([]int, rank),
 		DimOrder: order}})
-	return len(s.m.Values) - 1
+	return len(s.M.Values) - 1
 }
 
 // constant adds a constant of random numbers.
 func (s *sized) constant(sizes ...int) val {
 	t := s.random(sizes, nil)
 	v := s.tensor(tensor.Float32, len(sizes), nil)
-	to := s.m.Values[v].Tensor
+	to := s.M.Values[v].Tensor
 	to.Sizes, to.Storage, to.Data = sizes, pte.Constant, t.Data
 	for k := range s.tensors {
 		s.tensors[k][v] = t
@@ -235,13 +236,13 @@ func (s *sized) argument(a any) int {
 	default:
 		panic(fmt.Sprintf("argument of type %T", a))
 	}
-	s.m.Values = append(s.m.Values, v)
-	return len(s.m.Values) - 1
+	s.M.Values = append(s.M.Values, v)
+	return len(s.M.Values) - 1
 }
 
 // in returns a value as an operator's argument in a setting.
 func (s *sized) in(setting, v int) *tensor.Value {
-	x := &s.m.Values[v]
+	x := &s.M.Values[v]
 	switch x.Kind {
 	case tensor.KindTensor:
 		return new(tensor.TensorValue(s.tensors[setting][v]))
@@ -264,7 +265,7 @@ type out struct {
 
 // do adds a call, unless it fails in a setting or its numbers are too large. Only the first result is read.
 func (s *sized) do(op string, outs []out, args ...any) (result val, ok bool) {
-	before := len(s.m.Values)
+	before := len(s.M.Values)
 	var list []int
 	for _, a := range args {
 		list = append(list, s.argument(a))
@@ -278,16 +279,16 @@ func (s *sized) do(op string, outs []out, args ...any) (result val, ok bool) {
 	}
 	results := list[first:]
 	if !s.evaluate(op, list, results) {
-		s.m.Values = s.m.Values[:before]
+		s.M.Values = s.M.Values[:before]
 		return 0, false
 	}
 	for _, v := range list[:first] {
 		s.read[v] = true
-		for _, item := range s.m.Values[v].Items {
+		for _, item := range s.M.Values[v].Items {
 			s.read[item] = true
 		}
 	}
-	s.call(s.ops[op], s.withResult(op, list, results)...)
+	s.Call(s.ops[op], s.withResult(op, list, results)...)
 	s.results = append(s.results, results...)
 	return val(results[0]), true
 }
@@ -301,8 +302,8 @@ func (s *sized) withResult(op string, list, results []int) []int {
 	case len(results) == 1:
 		return append(slices.Clone(list), results[0])
 	}
-	s.m.Values = append(s.m.Values, pte.Value{Kind: tensor.KindTensorList, Items: results})
-	return append(slices.Clone(list), len(s.m.Values)-1)
+	s.M.Values = append(s.M.Values, pte.Value{Kind: tensor.KindTensorList, Items: results})
+	return append(slices.Clone(list), len(s.M.Values)-1)
 }
 
 // evaluate computes the results in all settings.
@@ -313,7 +314,7 @@ func (s *sized) evaluate(op string, list, results []int) bool {
 	}
 	for k := range s.tensors {
 		for _, v := range results {
-			t := s.m.Values[v].Tensor
+			t := s.M.Values[v].Tensor
 			s.tensors[k][v] = tensor.Make(t.DType, make([]int, len(t.Sizes)), t.DimOrder, tensor.DynamicUnbound)
 		}
 		var args kernels.Args
@@ -328,9 +329,9 @@ func (s *sized) evaluate(op string, list, results []int) bool {
 		}
 	}
 	if _, ok := s.ops[op]; !ok {
-		s.ops[op] = len(s.m.Operators)
+		s.ops[op] = len(s.M.Operators)
 		name, overload := splitName(op)
-		s.m.Operators = append(s.m.Operators, pte.Operator{Name: name, Overload: overload})
+		s.M.Operators = append(s.M.Operators, pte.Operator{Name: name, Overload: overload})
 	}
 	return true
 }
@@ -352,22 +353,22 @@ func (s *sized) good(setting, v int) bool {
 // try adds a call whose result later ones may read.
 func (s *sized) try(op string, o out, args ...any) {
 	if v, ok := s.do(op, []out{o}, args...); ok {
-		s.defined = append(s.defined, int(v))
+		s.Defined = append(s.Defined, int(v))
 	}
 }
 
 // finish declares sizes and outputs: what no call reads, and others.
 func (s *sized) finish() {
 	s.declare()
-	made := s.defined[len(s.m.Inputs):]
+	made := s.Defined[len(s.M.Inputs):]
 	for i, v := range made {
-		if s.r.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {
-			s.m.Outputs = append(s.m.Outputs, v)
+		if s.R.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {
+			s.M.Outputs = append(s.M.Outputs, v)
 		}
 	}
 	for _, v := range s.results { // rewrites drop calls whose results are unused, and what they refuse
-		if !s.read[v] && !slices.Contains(s.m.Outputs, v) {
-			s.m.Outputs = append(s.m.Outputs, v)
+		if !s.read[v] && !slices.Contains(s.M.Outputs, v) {
+			s.M.Outputs = append(s.M.Outputs, v)
 		}
 	}
 	s.free()
@@ -375,17 +376,17 @@ func (s *sized) finish() {
 
 // free adds FreeCalls, which do nothing to values with bounds.
 func (s *sized) free() {
-	list := s.m.Chains[0].Instructions
-	for range s.r.IntN(4) {
-		list = slices.Insert(list, s.r.IntN(len(list)+1), pte.Instruction{Kind: pte.FreeCall, Index: oneOf(s, s.defined...)})
+	list := s.M.Chains[0].Instructions
+	for range s.R.IntN(4) {
+		list = slices.Insert(list, s.R.IntN(len(list)+1), pte.Instruction{Kind: pte.FreeCall, Index: oneOf(s, s.Defined...)})
 	}
-	s.m.Chains[0].Instructions = list
+	s.M.Chains[0].Instructions = list
 }
 
 // declare declares sizes and dynamism.
 func (s *sized) declare() {
-	for v := range s.m.Values {
-		t := s.m.Values[v].Tensor
+	for v := range s.M.Values {
+		t := s.M.Values[v].Tensor
 		if t == nil || t.Storage == pte.Constant {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -69,7 +70,7 @@ func sizedWays() []way {
 type sizedMethod struct {
 	way
 	live       *Method
-	guard      *guard
+	guard      *exectest.Guard
 	own, fresh *Program
 }
 
@@ -90,7 +91,7 @@ func (w way) load(file []byte) (*sizedMethod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
-	return &sizedMethod{w, live, poisonDead(live.in, 0xAA), programs[0], programs[1]}, nil
+	return &sizedMethod{w, live, exectest.Poison(live.in, 0xAA), programs[0], programs[1]}, nil
 }
 
 // loadSized loads a program in several ways.
@@ -113,14 +114,14 @@ func closeSized(list []*sizedMethod) {
 
 // file returns the program.
 func (s *sized) file() []byte {
-	return ptetest.Write(&pte.Program{Methods: []pte.Method{s.m}}, ptetest.Layout{})
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{s.M}}, ptetest.Layout{})
 }
 
 // runSized runs the program of a seed.
 func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 	r := rand.New(rand.NewPCG(seed, 11))
 	s := newSized(r, narrow...)
-	if len(s.m.Outputs) == 0 {
+	if len(s.M.Outputs) == 0 {
 		return nil
 	}
 	list, err := loadSized(s.file(), ways)
@@ -138,7 +139,7 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 		}
 		n, err := compareSized(list, sizes, seed+uint64(call))
 		if err != nil {
-			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, listing(list[0].live.in), s.bounds, s.dims)
+			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, exectest.Listing(list[0].live.in), s.bounds, s.dims)
 		}
 		count(1, 1)
 		count(2, 1-n)
@@ -157,7 +158,7 @@ func compareSized(list []*sizedMethod, sizes [][]int, seed uint64) (ran int, err
 		}
 		a, errA := callSized(m.live, sizes, seed)
 		b, errB := callSized(fresh, sizes, seed)
-		if err := errors.Join(m.guard.written, fresh.Close()); err != nil {
+		if err := errors.Join(m.guard.Written, fresh.Close()); err != nil {
 			return 0, fmt.Errorf("%s: %w", m.name, err)
 		}
 		if i == 0 {
@@ -289,7 +290,7 @@ func (s *sized) made(op string, rank int, args ...any) val {
 	if !ok {
 		panic(op + " fails")
 	}
-	s.defined = append(s.defined, int(v))
+	s.Defined = append(s.Defined, int(v))
 	return v
 }
 
@@ -301,7 +302,7 @@ func TestSizedCases(t *testing.T) {
 			if c.build != nil {
 				s := emptySized(rand.New(rand.NewPCG(1, 13)), 2)
 				s.bounds = []int{4, 5, 5}
-				s.m.Outputs = []int{int(c.build(s))}
+				s.M.Outputs = []int{int(c.build(s))}
 				s.declare()
 				file, err = s.file(), nil
 			}

@@ -8,21 +8,22 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // stateMethod adds its input to each of its buffers: buffer = 5*buffer + input.
 func stateMethod(name string, buffers ...string) pte.Method {
-	m := hostileMethod()
+	m := exectest.Small()
 	m.Name, m.Arenas, m.Outputs, m.Chains = name, []pte.Arena{{Size: 1 << 10}}, nil, []pte.Chain{{}}
 	for i, b := range buffers {
 		initial := tensor.BytesOf([]int64{int64(i + 1), 0, 0, 0})
-		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{Name: b, DType: tensor.Int64, Sizes: []int{flowLen},
+		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{Name: b, DType: tensor.Int64, Sizes: []int{exectest.Len},
 			DimOrder: []uint8{0}, Storage: pte.PlannedInit, Offset: int64(64 * i), Data: initial}})
 		v := len(m.Values) - 1
 		m.Outputs = append(m.Outputs, v)
-		m.Chains[0].Instructions = append(m.Chains[0].Instructions, flowCall(flowUpdate, v, vecA, v))
+		m.Chains[0].Instructions = append(m.Chains[0].Instructions, exectest.Call(exectest.OpUpdate, v, exectest.VecA, v))
 	}
 	return m
 }
@@ -131,7 +132,7 @@ func loadState(t *testing.T, p *Program, name string, options ...MethodOption) *
 // runState runs a method on tens and returns the first element of each buffer.
 func runState(t *testing.T, m *Method) (first []int64) {
 	t.Helper()
-	err := errors.Join(m.SetInput(0, tensor.Of([]int64{10, 10, 10, 10}, flowLen)), m.Execute(context.Background()))
+	err := errors.Join(m.SetInput(0, tensor.Of([]int64{10, 10, 10, 10}, exectest.Len)), m.Execute(context.Background()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,16 +145,16 @@ func runState(t *testing.T, m *Method) (first []int64) {
 // TestInputsSurvive checks that inputs keep their values whatever a run does with their bytes. With
 // WithReusableInputs, an input that a run overwrites or frees must be set before each run.
 func TestInputsSurvive(t *testing.T) {
-	unbounded := hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB), pte.Instruction{Kind: pte.FreeCall, Index: vecA})
-	unbounded.Values[vecA].Tensor.Dynamism = tensor.DynamicUnbound
+	unbounded := exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB), pte.Instruction{Kind: pte.FreeCall, Index: exectest.VecA})
+	unbounded.Values[exectest.VecA].Tensor.Dynamism = tensor.DynamicUnbound
 	for _, tt := range []struct {
 		name  string
 		spec  pte.Method
 		again bool // a run never changes the input's bytes
 	}{
-		{"read", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB)), true},
-		{"updated", hostileMethod(flowCall(flowUpdate, vecA, constant, vecA), flowCall(flowAdd, vecA, constant, vecB, vecB)), false},
-		{"moved onto", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB), flowMove(vecB, vecA)), false},
+		{"read", exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)), true},
+		{"updated", exectest.Small(exectest.Call(exectest.OpUpdate, exectest.VecA, exectest.Constant, exectest.VecA), exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)), false},
+		{"moved onto", exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB), exectest.Move(exectest.VecB, exectest.VecA)), false},
 		{"freed", unbounded, false},
 	} {
 		for name, mode := range everyPlan {
@@ -189,8 +190,8 @@ func TestInputsSurvive(t *testing.T) {
 
 // TestElementsInLogicalOrder checks that Set and Get use logical order, whatever the memory order.
 func TestElementsInLogicalOrder(t *testing.T) {
-	spec := hostileMethod(flowCall(flowUpdate, vecB, vecA, vecB))
-	for _, v := range []int{vecA, vecB} {
+	spec := exectest.Small(exectest.Call(exectest.OpUpdate, exectest.VecB, exectest.VecA, exectest.VecB))
+	for _, v := range []int{exectest.VecA, exectest.VecB} {
 		turned := *spec.Values[v].Tensor
 		turned.Sizes, turned.DimOrder = []int{2, 2}, []uint8{1, 0}
 		spec.Values[v].Tensor = &turned
@@ -225,8 +226,8 @@ func TestResetForgets(t *testing.T) {
 		}
 		return nil
 	}}
-	spec := hostileMethod()
-	spec.Chains = []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, vecA, len(spec.Values), vecB, vecB)}}}
+	spec := exectest.Small()
+	spec.Chains = []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, exectest.VecA, len(spec.Values), exectest.VecB, exectest.VecB)}}}
 	spec.Operators = []pte.Operator{{Name: "test::draw", Overload: "out"}}
 	spec.Values = append(spec.Values, pte.Value{})
 	spec.Inputs = append(spec.Inputs, len(spec.Values)-1)
@@ -244,7 +245,7 @@ func TestResetForgets(t *testing.T) {
 		if number != tensor.KindInt {
 			t.Errorf("the number is of kind %v", number)
 		}
-		err = errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background()), m.Reset())
+		err = errors.Join(m.SetInput(0, tensor.New(tensor.Int64, exectest.Len)), m.Execute(context.Background()), m.Reset())
 		if err != nil || number != tensor.None {
 			t.Errorf("%v, the number is still of kind %v", err, number)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -405,7 +406,7 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64) (regions int, 
 		}
 		defer m.Close()
 		methods[i], first = m, cmp.Or(first, m)
-		poisonDead(m.in, 0xAA)
+		exectest.Poison(m.in, 0xAA)
 		if l := m.Report().Lowered; l != nil {
 			regions += l.Taken()
 		}
@@ -422,7 +423,7 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64) (regions int, 
 		i := r.IntN(len(list))
 		got, want, err := callKept(methods[i], list[i], &mem, r)
 		if err != nil || !slices.Equal(got, want) {
-			return 0, fmt.Errorf("call %d, method %s: got %v, want %v; %v\n%s", call, list[i].m.Name, got, want, err, listing(methods[i].in))
+			return 0, fmt.Errorf("call %d, method %s: got %v, want %v; %v\n%s", call, list[i].m.Name, got, want, err, exectest.Listing(methods[i].in))
 		}
 	}
 	return regions, nil

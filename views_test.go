@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -169,7 +170,7 @@ func elidedMethod(t *testing.T, bound, view []int, r *rand.Rand) *Method {
 		Values: []pte.Value{value(bound, offset, kind), value(bound, next, kind),
 			value(view, next, tensor.Dynamism(r.IntN(2))), value(view, 2*next, tensor.DynamicBound), {}},
 		Operators: []pte.Operator{{Name: "aten::clone", Overload: "out"}},
-		Chains:    []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, 0, 4, 1, 1), flowCall(0, 2, 4, 3, 3)}}}}
+		Chains:    []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, 0, 4, 1, 1), exectest.Call(0, 2, 4, 3, 3)}}}}
 	p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff))
 	m, err := p.Load(context.Background(), "")
 	if err != nil {
@@ -222,7 +223,7 @@ func writtenView(t *testing.T, options ...Option) *Method {
 		Values: []pte.Value{value(0, 8, 8), value(256, 32, 2), value(0, 32, 2), value(512, 32, 2), {},
 			{Kind: tensor.KindInt, Int: -1}, {Kind: tensor.KindInt, Int: 2}, {Kind: tensor.KindIntList, Items: []int{5, 6}}},
 		Operators: []pte.Operator{{Name: "executorch_prim::et_view", Overload: "default"}, {Name: "aten::neg", Overload: "out"}, {Name: "aten::clone", Overload: "out"}},
-		Chains:    []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, 0, 7, 2), flowCall(1, 1, 2, 2), flowCall(2, 2, 4, 3, 3)}}}}
+		Chains:    []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, 0, 7, 2), exectest.Call(1, 1, 2, 2), exectest.Call(2, 2, 4, 3, 3)}}}}
 	options = append(options, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff), WithThreads(1))
 	m, err := flowMethods([]pte.Method{spec}, options...).Load(context.Background(), "")
 	if err != nil {

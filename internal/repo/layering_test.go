@@ -31,18 +31,19 @@ var layers = [][]string{
 
 // runtimeImports contains the packages of runtime that each package of runtime may import.
 var runtimeImports = map[string][]string{
-	"runtime/lower":       {"runtime/ir", "runtime/pte"},
-	"runtime/plan":        {"runtime/ir", "runtime/pte"},
-	"runtime/rows":        {"runtime/ir"},
-	"runtime/ir":          {"runtime/pte"},
-	"runtime/prepare":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/pte", "runtime/trace"},
-	"runtime/compile":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/pte", "runtime/pte/tree"},
-	"runtime/exec":        {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/rows", "runtime/trace"},
-	"runtime/trace":       nil,
-	"runtime/metrics":     {"runtime/trace"},
-	"runtime/pte":         nil,
-	"runtime/pte/tree":    {"runtime/pte"},
-	"runtime/pte/ptetest": {"runtime/pte", "runtime/pte/tree"},
+	"runtime/lower":         {"runtime/ir", "runtime/pte"},
+	"runtime/plan":          {"runtime/ir", "runtime/pte"},
+	"runtime/rows":          {"runtime/ir"},
+	"runtime/ir":            {"runtime/pte"},
+	"runtime/prepare":       {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/pte", "runtime/trace"},
+	"runtime/compile":       {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/pte", "runtime/pte/tree"},
+	"runtime/exec":          {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/rows", "runtime/trace"},
+	"runtime/trace":         nil,
+	"runtime/metrics":       {"runtime/trace"},
+	"runtime/pte":           nil,
+	"runtime/pte/tree":      {"runtime/pte"},
+	"runtime/exec/exectest": {"runtime/exec", "runtime/ir", "runtime/plan", "runtime/prepare", "runtime/pte"},
+	"runtime/pte/ptetest":   {"runtime/pte", "runtime/pte/tree"},
 }
 
 const rooms = "delegate/xnnpack/internal/"

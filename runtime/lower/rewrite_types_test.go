@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package lower_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -21,47 +22,47 @@ type typed struct {
 }
 
 func newTyped(d tensor.DType, n int) *typed {
-	l := &floats{ops: make(map[string]int), scalars: make(map[float32]int)}
-	c := &typed{sample: sample{flowProgram: &flowProgram{language: l}, l: l}, n: n, d: d}
-	c.m.Name, c.m.Chains = "forward", make([]pte.Chain, 1)
+	l := &floats{scalars: make(map[float32]int)}
+	c := &typed{sample: sample{Flow: &exectest.Flow{Language: l}, l: l}, n: n, d: d}
+	c.M.Name, c.M.Chains = "forward", make([]pte.Chain, 1)
 	c.x = c.out(d, n)
-	c.m.Inputs = []int{c.x}
+	c.M.Inputs = []int{c.x}
 	return c
 }
 
 func (c *typed) out(d tensor.DType, n int) int {
-	v := c.put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: []int{n}, DimOrder: []uint8{0}, Storage: pte.Planned,
+	v := c.Put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: []int{n}, DimOrder: []uint8{0}, Storage: pte.Planned,
 		Offset: c.l.offset}})
 	c.l.offset += int64(n*d.Size()+63) / 64 * 64
 	return v
 }
 
 func (c *typed) cast(v int, d tensor.DType) int {
-	return c.to(c.out(d, c.n), "aten::_to_copy.out", v, c.truth(false), c.nothing())
+	return c.to(c.out(d, c.n), "aten::_to_copy.out", v, c.Truth(false), c.Nothing())
 }
 
 // slice returns elements of v; pad adds elements of a number.
 func (c *typed) slice(v, from, to int) int {
-	return c.to(c.out(c.d, to-from), "aten::slice_copy.Tensor_out", v, c.number(0), c.number(int64(from)), c.number(int64(to)), c.number(1))
+	return c.to(c.out(c.d, to-from), "aten::slice_copy.Tensor_out", v, c.Number(0), c.Number(int64(from)), c.Number(int64(to)), c.Number(1))
 }
 
 func (c *typed) pad(v, front, back, number int) int {
-	return c.to(c.out(c.d, c.n), "aten::constant_pad_nd.out", v, c.numbers(int64(front), int64(back)), c.number(int64(number)))
+	return c.to(c.out(c.d, c.n), "aten::constant_pad_nd.out", v, c.Numbers(int64(front), int64(back)), c.Number(int64(number)))
 }
 
 // joined concatenates a constant of n equal elements and a part of x.
 func (c *typed) joined(element []byte, n int) int {
-	v := c.put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: c.d, Sizes: []int{n}, DimOrder: []uint8{0}, Storage: pte.Constant,
+	v := c.Put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: c.d, Sizes: []int{n}, DimOrder: []uint8{0}, Storage: pte.Constant,
 		Data: bytes.Repeat(element, n)}})
-	list := c.put(pte.Value{Kind: tensor.KindTensorList, Items: []int{v, c.slice(c.x, n, c.n)}})
-	return c.to(c.out(c.d, c.n), "aten::cat.out", list, c.number(0))
+	list := c.Put(pte.Value{Kind: tensor.KindTensorList, Items: []int{v, c.slice(c.x, n, c.n)}})
+	return c.to(c.out(c.d, c.n), "aten::cat.out", list, c.Number(0))
 }
 
 // compare runs the method with and without rewrites; y is its result.
 func (c *typed) compare(y int, r *rand.Rand) error {
-	list := c.put(pte.Value{Kind: tensor.KindTensorList, Items: []int{y, y}})
-	c.m.Outputs = []int{c.to(c.out(c.d, 2*c.n), "aten::cat.out", list, c.number(0))}
-	c.m.Arenas = []pte.Arena{{Size: c.l.offset}}
+	list := c.Put(pte.Value{Kind: tensor.KindTensorList, Items: []int{y, y}})
+	c.M.Outputs = []int{c.to(c.out(c.d, 2*c.n), "aten::cat.out", list, c.Number(0))}
+	c.M.Arenas = []pte.Arena{{Size: c.l.offset}}
 	x := tensor.Make(c.d, []int{c.n}, nil, tensor.Static)
 	x.Bind(tensor.AlignedBytes(x.NBytes()))
 	for i := range x.Data {
@@ -70,9 +71,8 @@ func (c *typed) compare(y int, r *rand.Rand) error {
 		}
 	}
 	var results [2][]byte
-	for i, lowering := range []Lowering{LowerOff, LowerRewrite} {
-		p := portableProgram([]pte.Method{c.m}, WithLowering(lowering))
-		live, err := p.Load(context.Background(), "")
+	for i, rewrite := range []bool{false, true} {
+		live, err := loadFloats(&c.M, rewrite)
 		if err != nil {
 			return err
 		}
@@ -82,9 +82,8 @@ func (c *typed) compare(y int, r *rand.Rand) error {
 		if err := live.Execute(context.Background()); err != nil {
 			return err
 		}
-		results[i] = bytes.Clone(outputTensor(live, 0).Data)
+		results[i] = bytes.Clone(live.Tensor(0).Data)
 		live.Close()
-		p.Close()
 	}
 	if !sameElements(c.d, results[1], results[0]) {
 		return fmt.Errorf("of % x: got % x, want % x", x.Data, results[1], results[0])

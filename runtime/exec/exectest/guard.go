@@ -1,32 +1,33 @@
-package etrun
+package exectest
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+
 	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/plan"
-	"slices"
 )
 
-// poisonDead fills all arena bytes that no live storage uses before every kernel and delegate call. The guard finds calls
+// Poison fills all arena bytes that no live storage uses before every kernel and delegate call. The guard finds calls
 // that write them.
-func poisonDead(m *exec.Instance, poison byte) *guard {
-	g := &guard{plan: m.Plan(), poison: poison}
+func Poison(m *exec.Instance, poison byte) *Guard {
+	g := &Guard{plan: m.Plan(), poison: poison}
 	g.arenas = m.Intercept(g.around)[:len(g.plan.Arenas)]
 	return g
 }
 
-// guard overwrites dead bytes of a method, and checks that they stay as they are.
-type guard struct {
+// Guard overwrites dead bytes of a method, and checks that they stay as they are.
+type Guard struct {
 	plan    *plan.Memory
 	arenas  [][]byte
 	poison  byte
-	written error // the first write to dead bytes
+	Written error // the first write to dead bytes
 }
 
 // spoil overwrites the bytes between the storages that are live at a moment.
-func (g *guard) spoil(moment int) {
+func (g *Guard) spoil(moment int) {
 	g.eachDead(moment, func(dead []byte) {
 		for k := range dead {
 			dead[k] = g.poison
@@ -35,18 +36,18 @@ func (g *guard) spoil(moment int) {
 }
 
 // check checks the bytes that spoil has overwritten.
-func (g *guard) check(moment int) {
+func (g *Guard) check(moment int) {
 	g.eachDead(moment, func(dead []byte) {
-		if k := slices.IndexFunc(dead, func(b byte) bool { return b != g.poison }); k >= 0 && g.written == nil {
+		if k := slices.IndexFunc(dead, func(b byte) bool { return b != g.poison }); k >= 0 && g.Written == nil {
 			step := g.plan.Step(moment)
-			g.written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.plan.Method.StepName(&g.plan.Method.Steps[step]),
+			g.Written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.plan.Method.StepName(&g.plan.Method.Steps[step]),
 				moment-g.plan.Moments[step], k, len(dead))
 		}
 	})
 }
 
 // around overwrites dead bytes before a call, and before each moment of it.
-func (g *guard) around(ctx context.Context, step int, do func(context.Context) error) error {
+func (g *Guard) around(ctx context.Context, step int, do func(context.Context) error) error {
 	first, end := g.plan.Moments[step], g.plan.Moments[step+1]
 	g.spoil(first)
 	if end == first+1 {
@@ -65,7 +66,7 @@ func (g *guard) around(ctx context.Context, step int, do func(context.Context) e
 // units do that once before each.
 type moments struct {
 	context.Context
-	*guard
+	*Guard
 	first, at int
 }
 
@@ -79,7 +80,7 @@ func (c *moments) Err() error {
 }
 
 // eachDead calls do for the bytes between the storages that are live at a moment.
-func (g *guard) eachDead(moment int, do func(dead []byte)) {
+func (g *Guard) eachDead(moment int, do func(dead []byte)) {
 	for arena, bytes := range g.arenas {
 		var alive []int
 		for i, it := range g.plan.Items {
@@ -104,8 +105,8 @@ func (g *guard) eachDead(moment int, do func(dead []byte)) {
 	}
 }
 
-// listing describes the steps and storages of a method.
-func listing(m *exec.Instance) (s string) {
+// Listing describes the steps and storages of a method.
+func Listing(m *exec.Instance) (s string) {
 	p := m.Plan()
 	for i := range p.Method.Steps {
 		in := &p.Method.Steps[i]

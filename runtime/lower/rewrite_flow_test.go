@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package lower_test
 
 import (
 	"bytes"
@@ -14,6 +14,9 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -21,14 +24,13 @@ import (
 // rewrites, with and without hazards.
 type floats struct {
 	whole   bool // small integers only, for which a folded batch norm is exact
-	ops     map[string]int
 	scalars map[float32]int
 	offset  int64 // of the next value in the arena
 }
 
 const cubeBytes = 32
 
-func (l *floats) value(*flowProgram) pte.Value {
+func (l *floats) Value(*exectest.Flow) pte.Value {
 	l.offset += 64
 	return cube(l.offset - 64)
 }
@@ -39,22 +41,11 @@ func cube(offset int64) pte.Value {
 		Storage: pte.Planned, Offset: offset}}
 }
 
-// do calls an operator by name.
-func (l *floats) do(p *flowProgram, name string, args ...int) {
-	at, ok := l.ops[name]
-	if !ok {
-		at = len(p.m.Operators)
-		l.ops[name] = at
-		p.m.Operators = append(p.m.Operators, pte.Operator{Name: name})
-	}
-	p.call(at, args...)
-}
-
 // scalar adds a constant without dimensions.
-func (l *floats) scalar(p *flowProgram, x float32) int {
+func (l *floats) scalar(p *exectest.Flow, x float32) int {
 	v, ok := l.scalars[x]
 	if !ok {
-		v = p.constant([]float32{x})
+		v = p.Constant([]float32{x})
 		l.scalars[x] = v
 	}
 	return v
@@ -62,79 +53,79 @@ func (l *floats) scalar(p *flowProgram, x float32) int {
 
 // compute generates one of the patterns. Sometimes a value inside it is read again, and sometimes
 // something is overwritten in between.
-func (l *floats) compute(p *flowProgram, out int) {
-	patterns := []func(p *flowProgram, out int){l.sum, l.sum, l.clamped, l.neutral, l.movement, l.movement, l.movement, l.movement}
+func (l *floats) Compute(p *exectest.Flow, out int) {
+	patterns := []func(p *exectest.Flow, out int){l.sum, l.sum, l.clamped, l.neutral, l.movement, l.movement, l.movement, l.movement}
 	if l.whole {
 		patterns = append(patterns, l.batchNorm, l.batchNorm, l.batchNorm)
 	} else {
 		patterns = append(patterns, l.silu, l.silu, l.hardswish, l.hardswish)
 	}
-	patterns[p.r.IntN(len(patterns))](p, out)
+	patterns[p.R.IntN(len(patterns))](p, out)
 }
 
 // between returns a value inside a pattern.
-func (l *floats) between(p *flowProgram) int {
-	v := p.value()
-	if p.r.IntN(12) == 0 {
-		p.defined = append(p.defined, v)
+func (l *floats) between(p *exectest.Flow) int {
+	v := p.Value()
+	if p.R.IntN(12) == 0 {
+		p.Defined = append(p.Defined, v)
 	}
 	return v
 }
 
 // disturb overwrites something, or reads the previous result.
-func (l *floats) disturb(p *flowProgram, made int) {
-	switch p.r.IntN(20) {
+func (l *floats) disturb(p *exectest.Flow, made int) {
+	switch p.R.IntN(20) {
 	case 3:
-		if v := p.defined[p.r.IntN(len(p.defined))]; v != made {
+		if v := p.Defined[p.R.IntN(len(p.Defined))]; v != made {
 			l.move(p, made, v)
 		}
 	case 0:
-		l.update(p, p.defined[p.r.IntN(len(p.defined))])
+		l.Update(p, p.Defined[p.R.IntN(len(p.Defined))])
 	case 1:
-		v := p.defined[p.r.IntN(len(p.defined))]
+		v := p.Defined[p.R.IntN(len(p.Defined))]
 		if v != made {
-			l.do(p, "aten::neg.out", made, v, v)
+			p.CallNamed("aten::neg.out", made, v, v)
 		}
 	case 2:
-		out := p.value()
-		l.do(p, "aten::neg.out", made, out, out)
-		p.defined = append(p.defined, out)
+		out := p.Value()
+		p.CallNamed("aten::neg.out", made, out, out)
+		p.Defined = append(p.Defined, out)
 	}
 }
 
-func (l *floats) sum(p *flowProgram, out int) {
+func (l *floats) sum(p *exectest.Flow, out int) {
 	v := l.between(p)
-	l.do(p, "aten::add.out", p.pick(), p.pick(), p.number(1), v, v)
+	p.CallNamed("aten::add.out", p.Pick(), p.Pick(), p.Number(1), v, v)
 	l.bound(p, v, out)
 }
 
-func (l *floats) clamped(p *flowProgram, out int) { l.bound(p, p.pick(), out) }
+func (l *floats) clamped(p *exectest.Flow, out int) { l.bound(p, p.Pick(), out) }
 
 // bound keeps integers small.
-func (l *floats) bound(p *flowProgram, v, out int) {
-	l.do(p, "aten::clamp.out", v, p.number(-8), p.number(8), out, out)
+func (l *floats) bound(p *exectest.Flow, v, out int) {
+	p.CallNamed("aten::clamp.out", v, p.Number(-8), p.Number(8), out, out)
 }
 
-func (l *floats) neutral(p *flowProgram, out int) {
-	one, x := l.scalar(p, float32(1+p.r.IntN(3)/2)), p.pick()
+func (l *floats) neutral(p *exectest.Flow, out int) {
+	one, x := l.scalar(p, float32(1+p.R.IntN(3)/2)), p.Pick()
 	v := l.between(p)
-	switch p.r.IntN(4) {
+	switch p.R.IntN(4) {
 	case 0:
-		l.do(p, "aten::mul.out", x, one, v, v)
+		p.CallNamed("aten::mul.out", x, one, v, v)
 	case 1:
-		l.do(p, "aten::mul.out", one, x, v, v)
+		p.CallNamed("aten::mul.out", one, x, v, v)
 	case 2:
-		l.do(p, "aten::mul.Scalar_out", x, p.number(1), v, v)
+		p.CallNamed("aten::mul.Scalar_out", x, p.Number(1), v, v)
 	default:
-		l.do(p, "aten::sub.out", x, l.scalar(p, 0), p.number(1), v, v)
+		p.CallNamed("aten::sub.out", x, l.scalar(p, 0), p.Number(1), v, v)
 	}
 	l.bound(p, v, out)
 }
 
 // movement moves elements once or twice.
-func (l *floats) movement(p *flowProgram, out int) {
-	x := p.pick()
-	if p.r.IntN(2) == 0 {
+func (l *floats) movement(p *exectest.Flow, out int) {
+	x := p.Pick()
+	if p.R.IntN(2) == 0 {
 		v := l.between(p)
 		l.move(p, x, v)
 		l.disturb(p, v)
@@ -143,110 +134,106 @@ func (l *floats) movement(p *flowProgram, out int) {
 	l.move(p, x, out)
 }
 
-func (l *floats) move(p *flowProgram, x, out int) {
-	switch p.r.IntN(6) {
+func (l *floats) move(p *exectest.Flow, x, out int) {
+	switch p.R.IntN(6) {
 	case 0:
-		l.do(p, "aten::expand_copy.out", x, p.numbers(2, 2, 2), p.truth(false), out, out)
+		p.CallNamed("aten::expand_copy.out", x, p.Numbers(2, 2, 2), p.Truth(false), out, out)
 	case 1:
-		l.do(p, "aten::alias_copy.out", x, out, out)
+		p.CallNamed("aten::alias_copy.out", x, out, out)
 	case 2:
-		l.do(p, "aten::slice_copy.Tensor_out", x, p.number(1), p.number(0), p.number(9), p.number(1), out, out)
+		p.CallNamed("aten::slice_copy.Tensor_out", x, p.Number(1), p.Number(0), p.Number(9), p.Number(1), out, out)
 	case 3:
-		l.do(p, "aten::view_copy.out", x, p.numbers(2, -1, 2), out, out)
+		p.CallNamed("aten::view_copy.out", x, p.Numbers(2, -1, 2), out, out)
 	default:
-		order := [...][]int64{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}[p.r.IntN(6)]
-		l.do(p, "aten::permute_copy.out", x, p.numbers(order...), out, out)
+		order := [...][]int64{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}[p.R.IntN(6)]
+		p.CallNamed("aten::permute_copy.out", x, p.Numbers(order...), out, out)
 	}
 }
 
-func (l *floats) silu(p *flowProgram, out int) {
-	x := p.pick()
+func (l *floats) silu(p *exectest.Flow, out int) {
+	x := p.Pick()
 	s := l.between(p)
-	l.do(p, "aten::sigmoid.out", x, s, s)
+	p.CallNamed("aten::sigmoid.out", x, s, s)
 	l.disturb(p, s)
-	if p.r.IntN(2) == 0 {
+	if p.R.IntN(2) == 0 {
 		x, s = s, x
 	}
-	l.do(p, "aten::mul.out", x, s, out, out)
+	p.CallNamed("aten::mul.out", x, s, out, out)
 }
 
-func (l *floats) hardswish(p *flowProgram, out int) {
-	x := p.pick()
+func (l *floats) hardswish(p *exectest.Flow, out int) {
+	x := p.Pick()
 	a, b, c, d := l.between(p), l.between(p), l.between(p), l.between(p)
-	l.do(p, "aten::add.out", x, l.scalar(p, 3), p.number(1), a, a)
-	l.do(p, "aten::clamp.out", a, p.number(0), p.nothing(), b, b)
+	p.CallNamed("aten::add.out", x, l.scalar(p, 3), p.Number(1), a, a)
+	p.CallNamed("aten::clamp.out", a, p.Number(0), p.Nothing(), b, b)
 	l.disturb(p, b)
-	l.do(p, "aten::clamp.out", b, p.nothing(), p.number(6), c, c)
-	l.do(p, "aten::mul.out", x, c, d, d)
+	p.CallNamed("aten::clamp.out", b, p.Nothing(), p.Number(6), c, c)
+	p.CallNamed("aten::mul.out", x, c, d, d)
 	l.disturb(p, d)
-	l.do(p, "aten::div.out", d, l.scalar(p, 6), out, out)
+	p.CallNamed("aten::div.out", d, l.scalar(p, 6), out, out)
 }
 
 // batchNorm follows a convolution. All its factors are integers.
-func (l *floats) batchNorm(p *flowProgram, out int) {
+func (l *floats) batchNorm(p *exectest.Flow, out int) {
 	few := func(n int) []float32 {
 		list := make([]float32, n)
 		for i := range list {
-			list[i] = float32(p.r.IntN(3) - 1)
+			list[i] = float32(p.R.IntN(3) - 1)
 		}
 		return list
 	}
 	y, z := l.between(p), l.between(p)
-	bias := p.nothing()
-	if p.r.IntN(2) == 0 {
-		bias = p.constant(few(2), 2)
+	bias := p.Nothing()
+	if p.R.IntN(2) == 0 {
+		bias = p.Constant(few(2), 2)
 	}
-	one, none := p.numbers(1), p.numbers(0)
-	l.do(p, "aten::convolution.out", p.pick(), p.constant(few(4), 2, 2, 1), bias, one, none, one, p.truth(p.r.IntN(2) == 0), none, p.number(1), y, y)
+	one, none := p.Numbers(1), p.Numbers(0)
+	p.CallNamed("aten::convolution.out", p.Pick(), p.Constant(few(4), 2, 2, 1), bias, one, none, one, p.Truth(p.R.IntN(2) == 0), none, p.Number(1), y, y)
 	l.disturb(p, y)
 	empty := func() int {
 		v := cube(l.offset)
 		v.Tensor.Sizes, v.Tensor.DimOrder = []int{0}, []uint8{0}
-		return p.put(v)
+		return p.Put(v)
 	}
 	mean, invStd := empty(), empty()
-	list := p.put(pte.Value{Kind: tensor.KindTensorList, Items: []int{z, mean, invStd}})
-	l.do(p, "aten::_native_batch_norm_legit_no_training.out", y, p.constant(few(2), 2), p.constant(few(2), 2), p.constant(few(2), 2),
-		p.constant([]float32{1, 0.25}, 2), p.number(0), p.number(0), z, mean, invStd, list)
+	list := p.Put(pte.Value{Kind: tensor.KindTensorList, Items: []int{z, mean, invStd}})
+	p.CallNamed("aten::_native_batch_norm_legit_no_training.out", y, p.Constant(few(2), 2), p.Constant(few(2), 2), p.Constant(few(2), 2),
+		p.Constant([]float32{1, 0.25}, 2), p.Number(0), p.Number(0), z, mean, invStd, list)
 	l.bound(p, z, out)
 }
 
 // view adds an elided view, or one made by an instruction.
-func (l *floats) view(p *flowProgram) {
-	self := p.defined[p.r.IntN(len(p.defined))]
-	out := p.put(cube(p.m.Values[self].Tensor.Offset))
-	if p.r.IntN(2) == 0 {
-		l.do(p, "executorch_prim::et_view.default", self, p.numbers(2, 2, 2), out)
+func (l *floats) View(p *exectest.Flow) {
+	self := p.Defined[p.R.IntN(len(p.Defined))]
+	out := p.Put(cube(p.M.Values[self].Tensor.Offset))
+	if p.R.IntN(2) == 0 {
+		p.CallNamed("executorch_prim::et_view.default", self, p.Numbers(2, 2, 2), out)
 	}
-	p.defined = append(p.defined, out)
+	p.Defined = append(p.Defined, out)
 }
 
-func (l *floats) update(p *flowProgram, self int) {
-	if x := p.pick(); x != self {
-		l.do(p, "aten::copy_", self, x, p.truth(false), self)
+func (l *floats) Update(p *exectest.Flow, self int) {
+	if x := p.Pick(); x != self {
+		p.CallNamed("aten::copy_", self, x, p.Truth(false), self)
 	}
 }
 
 // rewriteProgram returns a random method of the language.
 func rewriteProgram(seed uint64) *pte.Method {
-	l := &floats{whole: seed%2 == 0, ops: make(map[string]int), scalars: make(map[float32]int)}
-	p := &flowProgram{language: l, r: rand.New(rand.NewPCG(seed, 7))}
-	m := p.make()
-	for range p.r.IntN(8) {
-		m.Outputs = append(m.Outputs, p.pick())
+	l := &floats{whole: seed%2 == 0, scalars: make(map[float32]int)}
+	p := &exectest.Flow{Language: l, R: rand.New(rand.NewPCG(seed, 7))}
+	m := p.Make()
+	for range p.R.IntN(8) {
+		m.Outputs = append(m.Outputs, p.Pick())
 	}
 	m.Name, m.Arenas = "forward", []pte.Arena{{Size: l.offset + cubeBytes}}
 	return m
 }
 
 // loadFloats loads a method of ATen operators, which may read state that nothing writes.
-func loadFloats(spec *pte.Method, lowering Lowering) (*Method, error) {
-	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(portable.Ops())), WithThreads(1), WithLowering(lowering),
-		WithoutRepair()}),
-		spec: &pte.Program{Methods: []pte.Method{*spec}}}
-	p.makeSlots()
-	setFoldBudget(p, 1<<20)
-	return p.Load(context.Background(), "")
+func loadFloats(spec *pte.Method, rewrite bool) (*exectest.Method, error) {
+	return exectest.Load(spec, 1<<20, prepare.Options{Operators: kernels.NewSet(portable.Ops()), Rewrite: rewrite, AsWritten: true,
+		Plan: plan.Options{Preserve: true}})
 }
 
 // checkRewritten is compareLowered of a random program.
@@ -257,30 +244,30 @@ func checkRewritten(seed uint64, counts map[string]int) error {
 // compareLowered runs a method with and without rewrites. It counts the rewrites by name, and
 // methods without any as none.
 func compareLowered(spec *pte.Method, seed uint64, counts map[string]int) error {
-	want, err := loadFloats(spec, LowerOff)
+	want, err := loadFloats(spec, false)
 	if err != nil {
 		return nil // an out shares its bytes with an operand
 	}
-	got, err := loadFloats(spec, LowerAuto)
+	got, err := loadFloats(spec, true)
 	if err != nil {
 		return &campaign.Finding{Kind: "load", Message: err.Error()}
 	}
-	for _, w := range got.Report().Rewritten {
+	for _, w := range got.Prepared.Rewritten {
 		counts[w.Rewrite]++
 	}
 	counts[""]++
-	poisonDead(got.in, 0xAA)
+	exectest.Poison(got.Instance, 0xAA)
 	for run := range 3 {
-		for _, m := range []*Method{want, got} {
+		for _, m := range []*exectest.Method{want, got} {
 			setCubes(m, seed, run)
 			if err := m.Execute(context.Background()); err != nil {
-				return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("run %d: %v\n%s", run, err, listing(m.in))}
+				return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("run %d: %v\n%s", run, err, exectest.Listing(m.Instance))}
 			}
 		}
 		for i := range spec.Outputs {
-			if a, b := outputTensor(got, i).Data, outputTensor(want, i).Data; !sameFloats(a, b) {
+			if a, b := got.Tensor(i).Data, want.Tensor(i).Data; !sameFloats(a, b) {
 				return &campaign.Finding{Kind: "difference", Message: fmt.Sprintf("run %d, output %d (value %d): got %v, want %v\n%s\nreference:\n%s",
-					run, i, spec.Outputs[i], tensor.View[float32](a), tensor.View[float32](b), listing(got.in), listing(want.in))}
+					run, i, spec.Outputs[i], tensor.View[float32](a), tensor.View[float32](b), exectest.Listing(got.Instance), exectest.Listing(want.Instance))}
 			}
 		}
 	}
@@ -292,10 +279,10 @@ func sameFloats(a, b []byte) bool {
 	return bytes.Equal(a, b) || slices.EqualFunc(tensor.View[float32](a), tensor.View[float32](b), func(x, y float32) bool { return x == y || x != x && y != y })
 }
 
-func setCubes(m *Method, seed uint64, run int) {
+func setCubes(m *exectest.Method, seed uint64, run int) {
 	r := rand.New(rand.NewPCG(seed, uint64(run)))
-	for i, in := range m.Meta().Inputs {
-		x := in.NewTensor()
+	for i := range m.NumInputs() {
+		x := m.Input(i)
 		if x.DType == tensor.Bool {
 			x.Data[0] = byte(r.IntN(2))
 		} else {

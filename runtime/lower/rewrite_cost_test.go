@@ -1,4 +1,4 @@
-package etrun
+package lower_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package etrun
+package lower_test
 
 import (
 	"context"
@@ -7,66 +7,47 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // TestFold loads a real program whose linear layers transpose their weights.
 func TestFold(t *testing.T) {
-	data, err := os.ReadFile("testdata/digits/portable.pte")
+	data, err := os.ReadFile("../../testdata/digits/portable.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := os.ReadFile("testdata/digits/images.f32.bin")
+	images, err := os.ReadFile("../../testdata/digits/images.f32.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Parse(data, WithLowering(LowerOff))
+	file, err := pte.Parse(data, pte.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	run := func() (*Method, []byte) {
-		m, err := p.Load(context.Background(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+	run := func(budget int64) (*exectest.Method, []byte) {
+		m := load(t, &file.Methods[0], budget, prepare.Options{Operators: kernels.NewSet(portable.Ops())})
 		t.Cleanup(func() { m.Close() })
-		in := m.Meta().Inputs[0].NewTensor()
+		in := m.Input(0)
 		copy(in.Data, images)
-		if err := m.SetInput(0, in); err != nil {
+		if err := errors.Join(m.SetInput(0, in), m.Execute(context.Background())); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Execute(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		return m, outputTensor(m, 0).Data
+		return m, m.Tensor(0).Data
 	}
-	first, got := run()
-	second, again := run()
-	foldedValues, at := 0, []byte(nil)
-	for i := range first.shared.IR.Storages {
-		s := &first.shared.IR.Storages[i]
-		if s.Kind != ir.Folded {
-			continue
-		}
-		foldedValues++
-		at = s.Data
-		if other := second.shared.IR.Storages[i].Data; len(at) == 0 || &other[0] != &at[0] {
-			t.Errorf("value %d: two methods of a program have folded bytes of their own", s.Values[0])
-		}
+	folded, got := run(file.Size)
+	plain, want := run(0)
+	if len(folded.Prepared.Folded) == 0 || len(plain.Prepared.Folded) > 0 {
+		t.Fatalf("%d folded, %d without a budget", len(folded.Prepared.Folded), len(plain.Prepared.Folded))
 	}
-	if foldedValues == 0 {
-		t.Fatal("nothing was folded")
+	if string(got) != string(want) {
+		t.Errorf("folded programs compute something else: %x, want %x", got, want)
 	}
-	setFoldBudget(p, 0)
-	plain, want := run()
-	if string(got) != string(want) || string(again) != string(want) {
-		t.Errorf("folded programs compute something else: %x, %x, want %x", got, again, want)
-	}
-	if first.in.Plan().Own.Size() > plain.in.Plan().Own.Size() {
-		t.Errorf("the arena grew from %d to %d", plain.in.Plan().Own.Size(), first.in.Plan().Own.Size())
+	if folded.Plan().Own.Size() > plain.Plan().Own.Size() {
+		t.Errorf("the arena grew from %d to %d", plain.Plan().Own.Size(), folded.Plan().Own.Size())
 	}
 }
 
@@ -93,12 +74,7 @@ func TestFoldBudget(t *testing.T) {
 		tried++
 		return kernels.Bad(1, "7", "a dimension")
 	}}}
-	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(ops)), WithLowering(LowerOff)}), spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
-	p.makeSlots()
-	method, err := p.Load(context.Background(), "forward")
-	if err != nil {
-		t.Fatal(err)
-	}
+	method := load(t, &m, 5*size, prepare.Options{Operators: kernels.NewSet(ops)})
 	defer method.Close()
 	if tried == 0 || tried > 5 {
 		t.Errorf("%d of %d calls were tried at load, want 1 to 5", tried, calls)

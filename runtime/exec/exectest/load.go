@@ -1,0 +1,115 @@
+// Package exectest (no compatibility promise) loads methods without files, generates random ones, and finds accesses to memory that is not
+// in use, for tests of what prepares and runs methods.
+package exectest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/prepare"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Method is a loaded method.
+type Method struct {
+	*exec.Instance
+	Prepared *prepare.Method
+	Spec     *pte.Method
+	program  *exec.Program
+}
+
+// Load prepares a method and makes an instance. Folding may compute budget bytes. Without AsWritten, state that nothing writes is an error.
+func Load(spec *pte.Method, budget int64, o prepare.Options) (*Method, error) {
+	o.Known, o.Limits.Planned = o.Operators, 1<<30
+	p := &exec.Program{Observers: &exec.Observers{Faults: faults{}}, Pool: cpu.NewPool(1), Limits: o.Limits, Steps: 10_000_000, Planning: o.Plan,
+		Retain: func() {}, Release: func() error { return nil }}
+	var slot exec.Slot
+	slot.Init(&prepare.Source{Options: o, File: &pte.Program{Methods: []pte.Method{*spec}}, Method: spec, Pool: p.Pool, Size: budget,
+		Discard: func([]byte) bool { return false }, MayDiscard: func([]byte) bool { return false }}, p.Observers)
+	prepared, err := slot.Get(context.Background(), p)
+	if err != nil {
+		return nil, err
+	}
+	return (&Method{Spec: spec, program: p}).With(prepared)
+}
+
+// With makes an instance of the method as it was prepared in another way.
+func (m *Method) With(prepared *prepare.Method) (*Method, error) {
+	p := *m.program
+	p.Planning = prepared.Plan.Options
+	in, err := exec.New(context.Background(), nil, &p, prepared, exec.Options{})
+	return &Method{in, prepared, m.Spec, &p}, err
+}
+
+// SetWords sets the inputs, vectors of words and bools, for a run.
+func (m *Method) SetWords(run int) error {
+	for i := range m.NumInputs() {
+		x := m.Input(i)
+		FillWords(x, i, run)
+		if err := m.SetInput(i, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FillWords sets the elements of input i for a run.
+func FillWords(x *tensor.Tensor, i, run int) {
+	if x.DType == tensor.Bool {
+		x.Data[0] = byte(run >> i & 1)
+		return
+	}
+	for k := range x.Numel() {
+		binary.LittleEndian.PutUint64(x.Data[8*k:], uint64(run+10*i+100*k))
+	}
+}
+
+// Input returns a zeroed tensor of the declared type and sizes of input i.
+func (m *Method) Input(i int) *tensor.Tensor {
+	d := m.Spec.Values[m.Spec.Inputs[i]].Tensor
+	x := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
+	x.Bind(tensor.AlignedBytes(x.NBytes()))
+	return x
+}
+
+// Tensor returns an output that must exist and be a tensor.
+func (m *Method) Tensor(i int) *tensor.Tensor {
+	v, err := m.Output(i)
+	if err != nil {
+		panic(err)
+	}
+	return v.Tensor
+}
+
+// faults makes errors that wrap their causes.
+type faults struct{}
+
+func (faults) Input(method string, i int, got, want string) error {
+	return fmt.Errorf("input %d: got %s, want %s", i, got, want)
+}
+
+func (faults) Output(method string, i int, reason string) error {
+	return fmt.Errorf("output %d: %s", i, reason)
+}
+
+func (faults) Batch(_, reason string) error    { return errors.New(reason) }
+func (faults) Argument(reason string) error    { return errors.New(reason) }
+func (faults) Use(_ string, closed bool) error { return fmt.Errorf("in use, or closed: %v", closed) }
+func (faults) Endless(steps int64) error       { return fmt.Errorf("more than %d steps", steps) }
+func (faults) Prepare(_ string, e error) error { return e }
+func (faults) Reason(err error) string         { return err.Error() }
+
+func (faults) Step(_ string, at ir.Origin, name string, _ bool, err error) error {
+	if _, ok := errors.AsType[*ir.StepError](err); ok {
+		return err
+	}
+	return &ir.StepError{Origin: at, Name: name, Err: err}
+}
+
+func (faults) Panic(value any, _ bool) error { return fmt.Errorf("panic: %v", value) }
