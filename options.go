@@ -2,11 +2,17 @@ package etrun
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"sync"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/cortexm"
+	"github.com/etrun-go/etrun/kernels/llm"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/quantized"
 	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/prepare"
@@ -234,3 +240,49 @@ func (l Lowering) lowersAll() bool { return l == LowerAll || l == LowerVerify }
 // rewrite, and that no backend accepts, run unchanged. Without a backend that accepts graphs (see
 // [WithDelegates]) LowerAuto is the same as LowerRewrite.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
+
+// Limits bound the resources of a program. Zero fields mean the defaults, which are far above the
+// needs of most models of edge devices. A larger [WithMaxMemory] replaces the defaults in bytes.
+type Limits struct {
+	Format       FormatLimits
+	FileBytes    int64 // size of each file, default 8 GiB
+	PlannedBytes int64 // arenas, state and delegate scratch of one method, default 1 GiB
+	Instructions int64 // executed by one Execute, default 10,000,000 (ExecuTorch's)
+}
+
+// FormatLimits bound the sizes declared inside a file.
+type FormatLimits struct {
+	Tables       int   // FlatBuffers tables, default 2 Mi
+	Values       int   // values per method, default 512 Ki
+	Instructions int   // instructions per method, default 512 Ki
+	ArenaBytes   int64 // sum of a method's planned buffers, default 8 GiB
+}
+
+// format converts the limits to those of package pte.
+func (l *Limits) format() pte.Limits { return pte.Limits(l.Format) }
+
+// maxBytes is the largest slice; where int has 32 bits it is below the default limits.
+const maxBytes = math.MaxInt
+
+func (l Limits) withDefaults(maxMemory int64) Limits {
+	for _, limit := range []struct {
+		bytes *int64
+		def   int64
+	}{{&l.FileBytes, 8 << 30}, {&l.PlannedBytes, 1 << 30}, {&l.Format.ArenaBytes, 8 << 30}} {
+		if *limit.bytes == 0 {
+			*limit.bytes = max(limit.def, maxMemory)
+		}
+	}
+	if l.Instructions == 0 {
+		l.Instructions = 10_000_000
+	}
+	l.FileBytes, l.PlannedBytes = min(l.FileBytes, maxBytes), min(l.PlannedBytes, maxBytes)
+	return l
+}
+
+// DefaultOperators returns the set of all operators of this module.
+func DefaultOperators() *kernels.Set { return defaultOperators() }
+
+var defaultOperators = sync.OnceValue(func() *kernels.Set {
+	return kernels.NewSet(portable.Ops(), quantized.Ops(), cortexm.Ops(), llm.Ops())
+})
