@@ -104,7 +104,7 @@ func encoder(layers, tokens, width int) *pte.Method {
 	n.M.Outputs = []int{x}
 	for i := range n.M.Operators {
 		o := &n.M.Operators[i]
-		o.Name, o.Overload = splitName(o.Name)
+		o.Name, o.Overload = exectest.SplitName(o.Name)
 	}
 	return &n.M
 }

@@ -26,27 +26,6 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
-// TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
-func TestLoweredRandomPrograms(t *testing.T) {
-	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes", "merged payloads"},
-		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
-			return func(seed uint64) error {
-				n, err := lowerMix(seed + 1<<32)
-				p.Count(0, 1)
-				p.Count(1, n.regions)
-				if n.rejected {
-					p.Count(2, 1)
-				}
-				p.Count(3, n.payloads)
-				if err != nil {
-					return &campaign.Finding{Kind: "lowered", Message: err.Error()}
-				}
-				return nil
-			}
-		}}
-	c.Run(t)
-}
-
 // TestLoweredModelsEqualOriginal lowers programs of the exporter, and of a campaign's corpus,
 // completely and in parts.
 func TestLoweredModelsEqualOriginal(t *testing.T) {
@@ -57,7 +36,7 @@ func TestLoweredModelsEqualOriginal(t *testing.T) {
 	regions := 0
 	for _, path := range append(files, campaign.Corpus(".pte")...) {
 		for _, share := range []uint64{10, 7} {
-			n, err := lowerModel(path, mask(uint64(len(path)), share, share < 10))
+			n, err := lowerModel(path, delegatetest.AtRandom(uint64(len(path)), share, share < 10))
 			if err != nil {
 				t.Errorf("%s, %d of 10 calls: %v", path, share, err)
 			}

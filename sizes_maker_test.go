@@ -330,7 +330,7 @@ func (s *sized) evaluate(op string, list, results []int) bool {
 	}
 	if _, ok := s.ops[op]; !ok {
 		s.ops[op] = len(s.M.Operators)
-		name, overload := splitName(op)
+		name, overload := exectest.SplitName(op)
 		s.M.Operators = append(s.M.Operators, pte.Operator{Name: name, Overload: overload})
 	}
 	return true

@@ -173,7 +173,7 @@ func (k *keeper) call(op string, args ...int) {
 	if !ok {
 		at = len(k.m.Operators)
 		k.ops[op] = at
-		name, overload := splitName(op)
+		name, overload := exectest.SplitName(op)
 		k.m.Operators = append(k.m.Operators, pte.Operator{Name: name, Overload: overload})
 	}
 	k.add(pte.Instruction{Kind: pte.KernelCall, Index: at, Args: args})

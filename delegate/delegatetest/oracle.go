@@ -6,7 +6,9 @@ package delegatetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/crc32"
+	"hash/fnv"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/interpreter"
@@ -32,6 +34,43 @@ type Oracle struct {
 	// Poison, if not 0, fills a unit's own memory before each run; inputs must then not share
 	// memory with outputs.
 	Poison byte
+}
+
+// AtRandom accepts calls, and compiles graphs, pseudorandomly: share of 10 of the calls and, if hard,
+// three of four regions, those of varying sizes at half of them.
+func AtRandom(seed, share uint64, hard bool) Oracle {
+	chance := func(text string) uint64 {
+		h := fnv.New64a()
+		fmt.Fprint(h, seed, text)
+		return h.Sum64() >> 11
+	}
+	return Oracle{Poison: 0xAA,
+		Accept: func(g *lowering.Graph, i int) string {
+			c := &g.Calls[i]
+			if chance(c.Place)%10 >= share {
+				return "by chance"
+			}
+			if hard && len(g.Readers(g.Writes(nil, i)[0])) == 0 && chance(c.Place+"!")%3 == 0 {
+				return "not read in the region"
+			}
+			return ""
+		},
+		Refuse: func(g *lowering.Graph) error {
+			if hard && chance(g.Calls[0].Place+"?")%4 == 0 {
+				return errors.New("by chance")
+			}
+			return nil
+		},
+		Reject: func(g *lowering.Graph, args []*tensor.Value) error {
+			text := g.Calls[0].Place
+			for _, a := range args[:len(g.Inputs)] {
+				text += fmt.Sprint(a.Tensor.Sizes)
+			}
+			if hard && chance(text)%2 == 0 {
+				return errors.New("by chance")
+			}
+			return nil
+		}}
 }
 
 // ID returns "oracle".

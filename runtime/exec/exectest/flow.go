@@ -3,6 +3,7 @@ package exectest
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -259,4 +260,12 @@ func (p *Flow) Numbers(list ...int64) int {
 func (p *Flow) Constant(data []float32, sizes ...int) int {
 	return p.Put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes,
 		DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Constant, Data: tensor.BytesOf(data)}})
+}
+
+// SplitName removes the overload from a full name.
+func SplitName(full string) (name, overload string) {
+	if at := strings.LastIndexByte(full, '.'); at >= 0 {
+		return full[:at], full[at+1:]
+	}
+	return full, ""
 }

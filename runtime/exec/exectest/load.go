@@ -3,6 +3,7 @@
 package exectest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,35 +17,73 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
+// Program is a method of a file, or without one.
+type Program struct {
+	slot exec.Slot
+	exec exec.Program
+	file *pte.Program
+	spec *pte.Method
+}
+
+// New returns a program whose method is prepared by the first load, with the named data of the file, which may be nil. Folding may compute budget bytes. Without AsWritten, state that nothing
+// writes is an error.
+func New(file *pte.Program, spec *pte.Method, budget int64, o prepare.Options) *Program {
+	if file == nil {
+		file = &pte.Program{Methods: []pte.Method{*spec}}
+	}
+	o.Known, o.Limits.Planned = o.Operators, cmp.Or(o.Limits.Planned, 1<<30)
+	p := &Program{file: file, spec: spec, exec: exec.Program{Observers: &exec.Observers{Faults: faults{}}, Pool: cpu.NewPool(1), Limits: o.Limits,
+		Steps: 10_000_000, Planning: o.Plan, Retain: func() {}, Release: func() error { return nil }}}
+	p.slot.Init(&prepare.Source{Options: o, File: file, Method: spec, Pool: p.exec.Pool, Data: p, Size: budget,
+		Discard: func([]byte) bool { return false }, MayDiscard: func([]byte) bool { return false }}, p.exec.Observers)
+	return p
+}
+
+// Named returns named data of the file.
+func (p *Program) Named(key string) ([]byte, bool) {
+	b, ok := p.file.Named[key]
+	return b, ok
+}
+
+// TensorData returns nothing: there are no other files.
+func (*Program) TensorData(*pte.Tensor) (b []byte, ok bool, err error) { return nil, false, nil }
+
+// Prepare prepares the method, once.
+func (p *Program) Prepare(ctx context.Context) (*prepare.Method, error) {
+	return p.slot.Get(ctx, &p.exec)
+}
+
+// Load makes an instance.
+func (p *Program) Load(ctx context.Context, o exec.Options) (*Method, error) {
+	prepared, err := p.Prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.instance(ctx, prepared, o)
+}
+
+func (p *Program) instance(ctx context.Context, prepared *prepare.Method, o exec.Options) (*Method, error) {
+	m, err := exec.New(ctx, nil, &p.exec, prepared, o)
+	return &Method{m, prepared, p.spec, p}, err
+}
+
 // Method is a loaded method.
 type Method struct {
 	*exec.Instance
 	Prepared *prepare.Method
 	Spec     *pte.Method
-	program  *exec.Program
+	of       *Program
 }
 
-// Load prepares a method and makes an instance. Folding may compute budget bytes. Without AsWritten, state that nothing writes is an error.
+// Load makes an instance of a method without a file.
 func Load(spec *pte.Method, budget int64, o prepare.Options) (*Method, error) {
-	o.Known, o.Limits.Planned = o.Operators, 1<<30
-	p := &exec.Program{Observers: &exec.Observers{Faults: faults{}}, Pool: cpu.NewPool(1), Limits: o.Limits, Steps: 10_000_000, Planning: o.Plan,
-		Retain: func() {}, Release: func() error { return nil }}
-	var slot exec.Slot
-	slot.Init(&prepare.Source{Options: o, File: &pte.Program{Methods: []pte.Method{*spec}}, Method: spec, Pool: p.Pool, Size: budget,
-		Discard: func([]byte) bool { return false }, MayDiscard: func([]byte) bool { return false }}, p.Observers)
-	prepared, err := slot.Get(context.Background(), p)
-	if err != nil {
-		return nil, err
-	}
-	return (&Method{Spec: spec, program: p}).With(prepared)
+	return New(nil, spec, budget, o).Load(context.Background(), exec.Options{})
 }
 
 // With makes an instance of the method as it was prepared in another way.
 func (m *Method) With(prepared *prepare.Method) (*Method, error) {
-	p := *m.program
-	p.Planning = prepared.Plan.Options
-	in, err := exec.New(context.Background(), nil, &p, prepared, exec.Options{})
-	return &Method{in, prepared, m.Spec, &p}, err
+	m.of.exec.Planning = prepared.Plan.Options
+	return m.of.instance(context.Background(), prepared, exec.Options{})
 }
 
 // SetWords sets the inputs, vectors of words and bools, for a run.

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package compile_test
 
 import (
 	"context"
@@ -16,7 +16,9 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -95,28 +97,30 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	if faults := compiletest.Check(data, result.Data); len(faults) > 0 {
 		return 0, fmt.Errorf("%s", faults[0])
 	}
-	load := func(data []byte, plan PlanMode) (*Method, error) {
-		p, err := Parse(data, WithOperatorSet(mixSet()), WithThreads(1), WithoutRepair(), WithLowering(LowerOff), WithPlan(plan), WithDelegates(by))
+	load := func(data []byte, mode plan.Mode) (*exectest.Method, error) {
+		file, err := pte.Parse(data, pte.Limits{})
 		if err != nil {
 			return nil, err
 		}
-		return p.Load(context.Background(), "")
+		o := mixOptions(by, false)
+		o.Plan.Mode = mode
+		return exectest.New(file, &file.Methods[0], file.Size, o).Load(context.Background(), exec.Options{})
 	}
-	reference, err := load(data, PlanOwn)
+	reference, err := load(data, plan.Own)
 	if err != nil {
 		return 0, err
 	}
-	m, err := load(result.Data, PlanFile)
+	m, err := load(result.Data, plan.File)
 	if err != nil {
-		return 0, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.in))
+		return 0, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.Instance))
 	}
-	if n := len(m.in.Plan().Conflicts); n > 0 {
-		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, exectest.Listing(m.in))
+	if n := len(m.Plan().Conflicts); n > 0 {
+		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, exectest.Listing(m.Instance))
 	}
-	exectest.Poison(m.in, 0xAA)
+	exectest.Poison(m.Instance, 0xAA)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.in), exectest.Listing(reference.in))
+			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.Instance), exectest.Listing(reference.Instance))
 		}
 	}
 	return result.Methods[0].Report.Taken(), nil

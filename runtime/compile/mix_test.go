@@ -1,8 +1,7 @@
-package etrun
+package compile_test
 
 import (
 	"math/rand/v2"
-	"strings"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
@@ -124,7 +123,7 @@ func newMix(r *rand.Rand, keeps bool) *pte.Method {
 // begin adds the operators, and the input of dynamic size.
 func (p *mix) begin() {
 	for i := range mixOps {
-		name, overload := splitName(mixOps[i].Name())
+		name, overload := exectest.SplitName(mixOps[i].Name())
 		p.M.Operators = append(p.M.Operators, pte.Operator{Name: name, Overload: overload})
 	}
 	p.M.Operators = append(p.M.Operators, pte.Operator{Name: "executorch_prim::et_view", Overload: "default"})
@@ -133,14 +132,6 @@ func (p *mix) begin() {
 	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindInt, Int: -1})
 	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindIntList, Items: []int{len(p.M.Values) - 1}})
 	p.sizes = len(p.M.Values) - 1
-}
-
-// splitName removes the overload from a full name.
-func splitName(full string) (name, overload string) {
-	if at := strings.LastIndexByte(full, '.'); at >= 0 {
-		return full[:at], full[at+1:]
-	}
-	return full, ""
 }
 
 // grown returns a value of dynamic size.

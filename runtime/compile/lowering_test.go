@@ -1,11 +1,10 @@
-package etrun
+package compile_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,47 +12,14 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
-
-// mask accepts calls, and compiles graphs, pseudorandomly: share of 10 of the calls and, if hard,
-// three of four regions, those of varying sizes at half of them.
-func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
-	chance := func(text string) uint64 {
-		h := fnv.New64a()
-		fmt.Fprint(h, seed, text)
-		return h.Sum64() >> 11
-	}
-	return delegatetest.Oracle{Poison: 0xAA, Payload: mixPayload,
-		Accept: func(g *lowering.Graph, i int) string {
-			c := &g.Calls[i]
-			if chance(c.Place)%10 >= share {
-				return "by chance"
-			}
-			if hard && len(g.Readers(g.Writes(nil, i)[0])) == 0 && chance(c.Place+"!")%3 == 0 {
-				return "not read in the region"
-			}
-			return ""
-		},
-		Refuse: func(g *lowering.Graph) error {
-			if hard && chance(g.Calls[0].Place+"?")%4 == 0 {
-				return errors.New("by chance")
-			}
-			return nil
-		},
-		Reject: func(g *lowering.Graph, args []*tensor.Value) error {
-			text := g.Calls[0].Place
-			for _, a := range args[:len(g.Inputs)] {
-				text += fmt.Sprint(a.Tensor.Sizes)
-			}
-			if hard && chance(text)%2 == 0 {
-				return errors.New("by chance")
-			}
-			return nil
-		}}
-}
 
 // mixed is what became of a random program.
 type mixed struct {
@@ -61,46 +27,55 @@ type mixed struct {
 	rejected          bool // operators had to execute a region
 }
 
+// mask is an oracle of regions at random, and of the payloads of random programs.
+func mask(seed, share uint64, hard bool) delegatetest.Oracle {
+	by := delegatetest.AtRandom(seed, share, hard)
+	by.Payload = mixPayload
+	return by
+}
+
+// mixOptions returns the options of random programs; lowered: all regions are, by a backend.
+func mixOptions(by delegate.Backend, lowered bool) prepare.Options {
+	return prepare.Options{Operators: mixSet(), Backends: map[string]delegate.Backend{by.ID(): by}, AsWritten: true,
+		Plan: plan.Options{Mode: plan.Own, Preserve: true}, Rewrite: lowered, Lower: lowered, LowerAll: lowered}
+}
+
 // lowerMix lowers a random program by an oracle, and executes it beside the original.
 func lowerMix(seed uint64) (n mixed, err error) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	spec := newMix(r, seed%4 == 0)
 	share, hard := []uint64{10, 9, 6, 3}[r.IntN(4)], r.IntN(2) == 0
-	load := func(options ...Option) (*Method, error) {
-		options = append(options, WithOperatorSet(mixSet()), WithPlan(PlanOwn))
-		if r.IntN(2) == 0 {
-			options = append(options, WithReusableInputs())
-		}
-		p := flowMethods([]pte.Method{*spec}, options...)
-		return p.Load(context.Background(), "")
+	load := func(o prepare.Options) (*exectest.Method, error) {
+		o.Plan.Preserve = r.IntN(2) != 0
+		return exectest.Load(spec, 0, o)
 	}
-	reference, err := load(WithLowering(LowerOff), WithDelegates(delegatetest.Oracle{Payload: mixPayload}))
+	reference, err := load(mixOptions(delegatetest.Oracle{Payload: mixPayload}, false))
 	if err != nil {
 		return n, err
 	}
-	m, err := load(WithLowering(LowerAll), WithDelegates(mask(seed, share, hard)))
+	m, err := load(mixOptions(mask(seed, share, hard), true))
 	if err != nil {
-		return n, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.in))
+		return n, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.Instance))
 	}
-	exectest.Poison(m.in, 0xAA)
-	exectest.Poison(reference.in, 0x55)
+	exectest.Poison(m.Instance, 0xAA)
+	exectest.Poison(reference.Instance, 0x55)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.in), exectest.Listing(reference.in))
+			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.Instance), exectest.Listing(reference.Instance))
 		}
 	}
-	for i := range m.shared.Lowered.Regions {
-		if r := &m.shared.Lowered.Regions[i]; r.Delegate >= 0 {
+	for i := range m.Prepared.Lowered.Regions {
+		if r := &m.Prepared.Lowered.Regions[i]; r.Delegate >= 0 {
 			n.regions++
 			n.payloads += len(r.Merged)
 		}
 	}
-	n.rejected = m.shared.Refusal.Load() != nil
+	n.rejected = m.Prepared.Refusal.Load() != nil
 	return n, nil
 }
 
-func compareMix(m, reference *Method, run int) error {
-	for _, m := range []*Method{reference, m} {
+func compareMix(m, reference *exectest.Method, run int) error {
+	for _, m := range []*exectest.Method{reference, m} {
 		if err := setMixInputs(m, run); err != nil {
 			return err
 		}
@@ -108,8 +83,8 @@ func compareMix(m, reference *Method, run int) error {
 			return err
 		}
 	}
-	for i, v := range reference.shared.IR.Outputs {
-		got, want := outputTensor(m, i), outputTensor(reference, i)
+	for i, v := range reference.Spec.Outputs {
+		got, want := m.Tensor(i), reference.Tensor(i)
 		if !slices.Equal(got.Sizes, want.Sizes) || !bytes.Equal(got.Data, want.Data) {
 			return fmt.Errorf("output %d (value %d): got %v %v, want %v %v", i, v,
 				got.Sizes, tensor.Data[int64](got), want.Sizes, tensor.Data[int64](want))
@@ -119,9 +94,10 @@ func compareMix(m, reference *Method, run int) error {
 }
 
 // setMixInputs sets random inputs, and a size that changes with each run.
-func setMixInputs(m *Method, run int) error {
+func setMixInputs(m *exectest.Method, run int) error {
 	r := rand.New(rand.NewPCG(uint64(run), 6))
-	for i, in := range m.Meta().Inputs {
+	for i, v := range m.Spec.Inputs {
+		in := m.Spec.Values[v].Tensor
 		sizes := in.Sizes
 		if in.Dynamism != tensor.Static {
 			sizes = []int{1 + (run+2)%exectest.Len}
@@ -167,14 +143,35 @@ func TestLoweredExecutionEqualsOriginal(t *testing.T) {
 
 const lowerSeeds = 1000
 
-// TestVerifyLowering checks that LowerVerify compares a method with the same method without
+// TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
+func TestLoweredRandomPrograms(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes", "merged payloads"},
+		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
+			return func(seed uint64) error {
+				n, err := lowerMix(seed + 1<<32)
+				p.Count(0, 1)
+				p.Count(1, n.regions)
+				if n.rejected {
+					p.Count(2, 1)
+				}
+				p.Count(3, n.payloads)
+				if err != nil {
+					return &campaign.Finding{Kind: "lowered", Message: err.Error()}
+				}
+				return nil
+			}
+		}}
+	c.Run(t)
+}
+
+// TestVerifyLowering checks that an instance can compare itself with the same method without
 // lowering.
 func TestVerifyLowering(t *testing.T) {
 	spec := newMix(rand.New(rand.NewPCG(4, 5)), false)
 	wrong := mask(1, 10, false)
-	load := func(by delegate.Backend) *Method {
-		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerVerify), WithDelegates(by))
-		m, err := p.Load(context.Background(), "")
+	load := func(by delegate.Backend) *exectest.Method {
+		plain := exectest.New(nil, spec, 0, mixOptions(by, false))
+		m, err := exectest.New(nil, spec, 0, mixOptions(by, true)).Load(context.Background(), exec.Options{Plain: plain.Prepare})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,13 +187,13 @@ func TestVerifyLowering(t *testing.T) {
 				t.Fatal(err)
 			}
 			differs := false
-			for i, d := range m.Report().Distances {
+			for i, d := range m.Distances() {
 				if differs = differs || d.Absolute != 0; d.Output != i {
-					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Report().Distances), i, d.Output)
+					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Distances()), i, d.Output)
 				}
 			}
-			if m.shared.Lowered.Taken() == 0 || differs != by.differs || len(m.Report().Distances) != len(spec.Outputs) {
-				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.shared.Lowered.Taken(), m.Report().Distances)
+			if m.Prepared.Lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
+				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.Prepared.Lowered.Taken(), m.Distances())
 			}
 		}
 		if err := errors.Join(m.Reset(), m.Close()); err != nil {
@@ -252,18 +249,17 @@ func TestLoweringThatFails(t *testing.T) {
 		}
 		return nil
 	}
-	p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAll), WithDelegates(by))
-	if _, err := p.Load(ctx, ""); !errors.Is(err, context.Canceled) {
+	p := exectest.New(nil, spec, 0, mixOptions(by, true))
+	if _, err := p.Load(ctx, exec.Options{}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
 	}
-	m, err := p.Load(context.Background(), "")
-	if err != nil || m.shared.Lowered.Taken() < 3 || len(m.shared.Images) != len(spec.Delegates)+m.shared.Lowered.Taken() {
+	m, err := p.Load(context.Background(), exec.Options{})
+	if err != nil || m.Prepared.Lowered.Taken() < 3 || len(m.Prepared.Images) != len(spec.Delegates)+m.Prepared.Lowered.Taken() {
 		t.Fatalf("second attempt: %v", err)
 	}
 	fails = true
-	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAll), WithDelegates(by))
-	plain, err := q.Load(context.Background(), "")
-	if err != nil || plain.shared.Lowered.Taken() != 0 || len(plain.shared.Images) != len(spec.Delegates) {
+	plain, err := exectest.Load(spec, 0, mixOptions(by, true))
+	if err != nil || plain.Prepared.Lowered.Taken() != 0 || len(plain.Prepared.Images) != len(spec.Delegates) {
 		t.Fatalf("nothing compiles: %v", err)
 	}
 	for run := range 3 {
@@ -271,7 +267,7 @@ func TestLoweringThatFails(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	checkNoRoom(t, spec, plain.in.Plan().Bytes())
+	checkNoRoom(t, spec, plain.Plan().Bytes())
 }
 
 // checkNoRoom lowers a method whose regions need more working memory than allowed.
@@ -279,13 +275,13 @@ func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
 	t.Helper()
 	dropped := 0
 	for limit := plain; limit < plain+256; limit += 16 {
-		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAll),
-			WithDelegates(mask(1, 6, false)), WithLimits(Limits{PlannedBytes: limit}))
-		m, err := p.Load(context.Background(), "")
+		o := mixOptions(mask(1, 6, false), true)
+		o.Limits.Planned = limit
+		m, err := exectest.Load(spec, 0, o)
 		if err != nil {
 			t.Fatalf("%d bytes, of which %d without lowering: %v", limit, plain, err)
 		}
-		if m.shared.Lowered.Taken() < len(m.shared.Lowered.Regions) {
+		if m.Prepared.Lowered.Taken() < len(m.Prepared.Lowered.Regions) {
 			dropped++
 		}
 	}
