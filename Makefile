@@ -112,7 +112,7 @@ memorylimits: lib/.complete ## run the programs of a corpus under limits of memo
 	ETRUN_CAMPAIGN_CORPUS='$(abspath $(CORPUS))' $(GO) test ./delegate/xnnpack -count 1 -run '^TestMemoryLimits$$' -timeout 60m -v
 
 loweredfiles: lib/.complete ## lower the programs of a corpus to files: results, sizes, planned memory and times beside those of lowering at load: CORPUS=folder
-	ETRUN_CAMPAIGN_CORPUS='$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh' $(GO) test . -count 1 -run '^TestLoweredFile(s|Times)$$' -timeout 60m -v -lowered-times
+	ETRUN_CAMPAIGN_CORPUS='$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh' $(GO) test ./internal/integration -count 1 -run '^TestLoweredFile(s|Times)$$' -timeout 60m -v -lowered-times
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -153,7 +154,7 @@ func portablePrograms(t *testing.T) map[string][]byte {
 		}
 		defer archive.Close()
 		for _, f := range archive.File {
-			data, err := readZipped(archive, f.Name)
+			data, err := fs.ReadFile(archive, f.Name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -132,7 +132,7 @@ func (q *quantizedFile) run() error {
 	for range 3 {
 		q.calls = append(q.calls, q.sized.sizesOf(q.r))
 	}
-	low, err := lowerFile(q.from, true, false)
+	low, err := lowerGo(q.from)
 	if err != nil || !low.Lowered() {
 		return err
 	}
@@ -317,4 +317,11 @@ func TestQuantizedFileSeeds(t *testing.T) {
 	if err := q.run(); err != nil || len(q.layers) == 0 {
 		t.Errorf("%d layers, %v", len(q.layers), err)
 	}
+}
+
+// lowerGo lowers a program for the Go engine, whatever that costs.
+func lowerGo(data []byte) (*compile.Result, error) {
+	by := xnnpack.Backend{Engine: xnnpack.EngineGo}
+	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by},
+		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: DefaultOperators(), All: true, Planned: math.MaxInt32})
 }

@@ -49,7 +49,7 @@ func weightState(t *testing.T, constant, initial []float32, inPayload bool, chan
 	}
 	k.call("aten::copy_", s, new, k.no(), s)
 	k.m.Arenas = []pte.Arena{{Size: 4096}, {}}
-	lowered, err := lowerFile(ptetest.Write(&pte.Program{Methods: []pte.Method{k.m}}, ptetest.Layout{}), true, false)
+	lowered, err := lowerGo(ptetest.Write(&pte.Program{Methods: []pte.Method{k.m}}, ptetest.Layout{}))
 	if err != nil || !lowered.Lowered() {
 		t.Fatal(err)
 	}

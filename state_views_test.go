@@ -368,7 +368,7 @@ func runKept(seed uint64, ways []way, count func(counter int, n int)) error {
 		methods = append(methods, k.m)
 	}
 	data := ptetest.Write(&pte.Program{Methods: methods}, ptetest.Layout{})
-	lowered, err := lowerFile(data, true, false)
+	lowered, err := lowerGo(data)
 	if err != nil {
 		return fmt.Errorf("to a file: %w", err)
 	}

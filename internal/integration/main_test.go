@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // root is the folder of the module, with the programs of all tests.
@@ -35,6 +36,15 @@ func load(t *testing.T, path string, options ...etrun.Option) *etrun.Method {
 	}
 	t.Cleanup(func() { m.Close() })
 	return m
+}
+
+// tensorOf returns an output that must exist and be a tensor.
+func tensorOf(m *etrun.Method, i int) *tensor.Tensor {
+	v, err := m.Output(i)
+	if err != nil {
+		panic(err)
+	}
+	return v.Tensor
 }
 
 // replaced returns the default set with one operator wrapped.

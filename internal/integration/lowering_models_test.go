@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
@@ -29,7 +30,7 @@ import (
 // TestLoweredModelsEqualOriginal lowers programs of the exporter, and of a campaign's corpus,
 // completely and in parts.
 func TestLoweredModelsEqualOriginal(t *testing.T) {
-	files, err := filepath.Glob("testdata/*/*.pte")
+	files, err := filepath.Glob("../../testdata/*/*.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +56,13 @@ type payloads struct{ delegate.Backend }
 // lowerModel runs all methods of a program with rewrites only, and also with regions.
 func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 	ctx := context.Background()
-	with := WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}, by)
-	original, err := Open(path, WithLowering(LowerAuto), WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}))
+	with := etrun.WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}, by)
+	original, err := etrun.Open(path, etrun.WithLowering(etrun.LowerAuto), etrun.WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}))
 	if err != nil {
 		return 0, nil
 	}
 	defer original.Close()
-	lowered, err := Open(path, WithLowering(LowerAll), with)
+	lowered, err := etrun.Open(path, etrun.WithLowering(etrun.LowerAll), with)
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +81,7 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 				return regions, fmt.Errorf("method %q, run %d: %w", name, run, err)
 			}
 		}
-		regions += m.shared.Lowered.Taken()
+		regions += m.Report().Lowered.Taken()
 		if err := errors.Join(m.Close(), reference.Close()); err != nil {
 			return regions, err
 		}
@@ -89,9 +90,9 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 }
 
 // compareModel runs both on the same random inputs.
-func compareModel(m, reference *Method, run int) error {
+func compareModel(m, reference *etrun.Method, run int) error {
 	var failed [2]error
-	for k, m := range []*Method{reference, m} {
+	for k, m := range []*etrun.Method{reference, m} {
 		if err := setRandomly(m, rand.New(rand.NewPCG(uint64(run), 7))); err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func TestOwnOperatorStays(t *testing.T) {
 		clear(out.Data)
 		return nil
 	}}
-	p, err := Open("testdata/digits/portable.pte", WithOperators(relu), WithDelegates(delegatetest.Oracle{}), WithLowering(LowerAll))
+	p, err := etrun.Open("../../testdata/digits/portable.pte", etrun.WithOperators(relu), etrun.WithDelegates(delegatetest.Oracle{}), etrun.WithLowering(etrun.LowerAll))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestOwnOperatorStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err := Run[float32](t.Context(), m, make([]float32, 64)); err != nil || calls != 3 {
+	if _, err := etrun.Run[float32](t.Context(), m, make([]float32, 64)); err != nil || calls != 3 {
 		t.Errorf("%v, %d calls of the caller's operator, want 3", err, calls)
 	}
 	if n := m.Report().Lowered.Taken(); n == 0 {
@@ -183,7 +184,7 @@ func TestUnusedLibrary(t *testing.T) {
 // loadDigits loads the portable digits program and returns its only region, which has many multiplications.
 func loadDigits(t *testing.T, engine xnnpack.Engine) lower.Region {
 	t.Helper()
-	p, err := Open("testdata/digits/portable.pte", WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
+	p, err := etrun.Open("../../testdata/digits/portable.pte", etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
 	if err != nil {
 		t.Fatal(err)
 	}

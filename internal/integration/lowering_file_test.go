@@ -1,18 +1,20 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -35,12 +37,12 @@ func lowerFile(data []byte, all bool, external bool) (*compile.Result, error) {
 // lowerFileFor does that with a backend.
 func lowerFileFor(by xnnpack.Backend, data []byte, all bool, external bool) (*compile.Result, error) {
 	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by},
-		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: DefaultOperators(), All: all, Planned: math.MaxInt32, External: external})
+		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: etrun.DefaultOperators(), All: all, Planned: math.MaxInt32, External: external})
 }
 
 // Constants in data files are as large as those of a program may be: the limits are those of all files.
 func TestLowerDataFiles(t *testing.T) {
-	data, err := os.ReadFile("testdata/pte/external_weights.pte")
+	data, err := os.ReadFile("../../testdata/pte/external_weights.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestLowerDataFiles(t *testing.T) {
 	spec.Methods[0].Arenas[0].Size = 1 << 28
 	find := func(key string) ([]byte, bool) { b, ok := named[key]; return b, ok }
 	result, err := compile.Lower(context.Background(), ptetest.Write(spec, ptetest.Layout{}), compile.Options{
-		Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: DefaultOperators(), Named: find, FileBytes: 4 * 4096 * 5120, All: true,
+		Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: find, FileBytes: 4 * 4096 * 5120, All: true,
 		Planned: math.MaxInt32, External: true})
 	if err != nil || !result.Lowered() || len(result.External) < 4*4096*5120 {
 		t.Errorf("%v: got %+v", err, result.Methods)
@@ -86,7 +88,7 @@ type filePair struct {
 // TestLoweredFiles lowers programs of the exporter, and of a campaign's corpus, to files, and runs these without lowering. Their
 // outputs are the bytes that lowering at load computes, on the same engine.
 func TestLoweredFiles(t *testing.T) {
-	files, err := filepath.Glob("testdata/*/*.pte")
+	files, err := filepath.Glob("../../testdata/*/*.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,7 @@ func TestLoweredFiles(t *testing.T) {
 
 // TestMergedDelegatesInFiles lowers programs whose delegates are merged.
 func TestMergedDelegatesInFiles(t *testing.T) {
-	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
+	archive, err := zip.OpenReader("../../testdata/lowering/delegates.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestMergedDelegatesInFiles(t *testing.T) {
 	for _, external := range []bool{false, true} {
 		merged := 0
 		for _, f := range archive.File {
-			data, err := readZipped(archive, f.Name)
+			data, err := fs.ReadFile(archive, f.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,39 +202,39 @@ func (p *filePair) grows() error {
 
 // planned returns an error if a method needs more planned memory than before, beyond what is alive at once and the bytes behind
 // it that XNNPACK may read. A delegate's arguments are alive at once; an operator may write its result over an operand's last bytes.
-func (p *filePair) planned(i int, m *Method) error {
+func (p *filePair) planned(i int, m *etrun.Method) error {
 	const behind, align = 64, 16
 	before, after := p.result.Methods[i].Before, p.result.Methods[i].After
 	p.before, p.after = p.before+before, p.after+after
-	made := plan.Make(m.shared.IR, nil, nil, plan.Options{Mode: plan.Own})
-	alive := made.LowerBound + made.StateBytes + align*int64(len(m.shared.IR.Storages))
-	if most := max(before, alive) + behind*int64(len(m.shared.IR.Arenas)); after > most {
+	made := plan.Make(m.Report().Plan.Method, nil, nil, plan.Options{Mode: plan.Own})
+	alive := made.LowerBound + made.StateBytes + align*int64(len(m.Report().Plan.Method.Storages))
+	if most := max(before, alive) + behind*int64(len(m.Report().Plan.Method.Arenas)); after > most {
 		return fmt.Errorf("%d bytes of planned memory, %d before, %d are alive at once", after, before, alive)
 	}
 	return nil
 }
 
 // lowering returns the mode of lowering at load that lowers the same regions.
-func (p *filePair) lowering() Lowering {
+func (p *filePair) lowering() etrun.Lowering {
 	if p.all {
-		return LowerAll
+		return etrun.LowerAll
 	}
-	return LowerAuto
+	return etrun.LowerAuto
 }
 
 // compare runs both programs, the original one lowered at load.
 func (p *filePair) compare() error {
 	ctx, go1 := context.Background(), xnnpack.Backend{Engine: xnnpack.EngineGo}
-	original, err := Parse(p.from, WithLowering(p.lowering()), WithDelegates(go1))
+	original, err := etrun.Parse(p.from, etrun.WithLowering(p.lowering()), etrun.WithDelegates(go1))
 	if err != nil {
 		return nil
 	}
 	defer original.Close()
-	options := []Option{WithLowering(LowerOff), WithDelegates(go1)}
+	options := []etrun.Option{etrun.WithLowering(etrun.LowerOff), etrun.WithDelegates(go1)}
 	for _, b := range p.beside() {
-		options = append(options, WithData(Bytes("constants", b)))
+		options = append(options, etrun.WithData(etrun.Bytes("constants", b)))
 	}
-	lowered, err := Parse(p.result.Data, options...)
+	lowered, err := etrun.Parse(p.result.Data, options...)
 	if err != nil {
 		return err
 	}
@@ -283,13 +285,13 @@ func inRegions(r *lower.Report) (list []ir.Origin) {
 
 // compareRun requires equal outputs, or close ones if other calls were lowered at load, or not for the sizes of the run, or if the
 // method resizes images: rounding then depends on the nodes around.
-func (p *filePair) compareRun(m, reference *Method, run int, alike bool) error {
+func (p *filePair) compareRun(m, reference *etrun.Method, run int, alike bool) error {
 	err := compareModel(m, reference, run)
 	if err == nil {
 		return nil
 	}
 	for i := range m.NumOutputs() {
-		absolute, relative := distance(outputTensor(m, i), outputTensor(reference, i))
+		absolute, relative := distance(tensorOf(m, i), tensorOf(reference, i))
 		if alike && !mayRound(reference) || !(absolute <= 1e-5 || relative <= 1e-4) {
 			return fmt.Errorf("%w: output %d: %g, %g of what it is", err, i, absolute, relative)
 		}
@@ -298,8 +300,9 @@ func (p *filePair) compareRun(m, reference *Method, run int, alike bool) error {
 	return nil
 }
 
-func mayRound(m *Method) bool {
-	spec := &m.program.spec.Methods[m.index]
+func mayRound(m *etrun.Method) bool {
+	i := slices.Index(m.Program().MethodNames(), m.Name())
+	spec := &m.Program().Spec().Methods[i]
 	return slices.ContainsFunc(spec.Operators, func(o pte.Operator) bool { return o.Name == "aten::upsample_bilinear2d" }) ||
 		slices.ContainsFunc(spec.Values, func(v pte.Value) bool { return v.Tensor != nil && v.Tensor.Dynamism != tensor.Static })
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
@@ -91,8 +92,8 @@ func TestLowerViews(t *testing.T) {
 				for i := range tensor.View[float32](x.Data) {
 					tensor.View[float32](x.Data)[i] = float32(rand.IntN(9) - 4)
 				}
-				want, got := runViewed(t, data, x, LowerOff), runViewed(t, result.Data, x, LowerOff)
-				if loaded := runViewed(t, data, x, LowerAuto); !bytes.Equal(got, want) || !bytes.Equal(loaded, want) {
+				want, got := runViewed(t, data, x, etrun.LowerOff), runViewed(t, result.Data, x, etrun.LowerOff)
+				if loaded := runViewed(t, data, x, etrun.LowerAuto); !bytes.Equal(got, want) || !bytes.Equal(loaded, want) {
 					t.Errorf("%d rows: got %v, lowered at load %v, want %v", rows+1, got, loaded, want)
 				}
 			}
@@ -101,9 +102,9 @@ func TestLowerViews(t *testing.T) {
 }
 
 // runViewed returns the elements of the product, all of whose terms are small integers. The element is the number of rows.
-func runViewed(t *testing.T, data []byte, x *tensor.Tensor, lowering Lowering) []byte {
+func runViewed(t *testing.T, data []byte, x *tensor.Tensor, lowering etrun.Lowering) []byte {
 	t.Helper()
-	p, err := Parse(data, WithThreads(1), WithLowering(lowering), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
+	p, err := etrun.Parse(data, etrun.WithThreads(1), etrun.WithLowering(lowering), etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/campaign"
@@ -63,9 +64,9 @@ func loweredFileTime(path string, by xnnpack.Backend) (ratio float64, err error)
 	if err != nil || !result.Lowered() {
 		return 0, nil // it has a fault, or no region gains time
 	}
-	var methods [2]*Method
+	var methods [2]*etrun.Method
 	for k, from := range [2][]byte{data, result.Data} {
-		p, err := Parse(from, WithThreads(1), WithDelegates(by))
+		p, err := etrun.Parse(from, etrun.WithThreads(1), etrun.WithDelegates(by))
 		if err != nil {
 			return 0, err
 		}
@@ -79,7 +80,7 @@ func loweredFileTime(path string, by xnnpack.Backend) (ratio float64, err error)
 }
 
 // leastTimes returns the least time of the second method as a ratio of that of the first.
-func leastTimes(methods [2]*Method) (ratio float64, err error) {
+func leastTimes(methods [2]*etrun.Method) (ratio float64, err error) {
 	const rounds, least = 40, 200 * time.Microsecond
 	best := [2]time.Duration{time.Hour, time.Hour}
 	for range rounds {
@@ -102,7 +103,7 @@ func leastTimes(methods [2]*Method) (ratio float64, err error) {
 
 // onlyInput returns nil for inputs that do not fit the program, as random ones may.
 func onlyInput(err error) error {
-	if errors.Is(err, ErrInput) || errors.Is(err, ErrExecute) {
+	if errors.Is(err, etrun.ErrInput) || errors.Is(err, etrun.ErrExecute) {
 		return nil
 	}
 	return err

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
@@ -51,12 +52,12 @@ func loweredLoad(b *testing.B, path string) {
 	stages := trace.Func{Kinds: 1 << trace.Stage, Do: func(e *trace.Event) { now[e.Name] += float64((e.End - e.Start).Nanoseconds()) / 1000 }}
 	for b.Loop() {
 		clear(now)
-		p, err := Open(path, WithDelegates(xnnpack.Backend{}), WithThreads(1), WithLowering(LowerAuto), WithObserver(stages))
+		p, err := etrun.Open(path, etrun.WithDelegates(xnnpack.Backend{}), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerAuto), etrun.WithObserver(stages))
 		if err != nil {
 			b.Fatal(err)
 		}
-		m, err := p.Load(b.Context(), p.spec.Methods[0].Name)
-		if errors.Is(err, ErrMissing) {
+		m, err := p.Load(b.Context(), p.MethodNames()[0])
+		if errors.Is(err, etrun.ErrMissing) {
 			b.Skip(err)
 		} else if err != nil {
 			b.Fatal(err)
@@ -64,7 +65,7 @@ func loweredLoad(b *testing.B, path string) {
 		for stage, micros := range now {
 			taken[stage] = append(taken[stage], micros)
 		}
-		steps = len(m.shared.Lowered.Calls)
+		steps = len(m.Report().Lowered.Calls)
 		m.Close()
 		p.Close()
 	}

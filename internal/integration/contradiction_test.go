@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -74,9 +75,9 @@ func (c *contradicting) file() []byte {
 }
 
 // run returns the error of a call at a level of lowering.
-func (c *contradicting) run(t *testing.T, options ...Option) error {
+func (c *contradicting) run(t *testing.T, options ...etrun.Option) error {
 	t.Helper()
-	p, err := Parse(c.file(), options...)
+	p, err := etrun.Parse(c.file(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,14 +120,14 @@ func TestContradictingSizes(t *testing.T) {
 	} {
 		for _, c.dead = range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s %v to %v dead %v", c.op, c.args, c.declared, c.dead), func(t *testing.T) {
-				want := c.run(t, WithLowering(LowerOff))
+				want := c.run(t, etrun.WithLowering(etrun.LowerOff))
 				if (want == nil) != c.right {
 					t.Fatalf("without lowering: %v", want)
 				}
 				for _, by := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineAuto} {
-					for _, lowering := range []Lowering{LowerAuto, LowerAll} {
-						got := c.run(t, WithLowering(lowering), WithDelegates(xnnpack.Backend{Engine: by}))
-						if fmt.Sprint(got) != fmt.Sprint(want) || !c.right && !errors.Is(got, ErrExecute) && !errors.Is(got, ErrInput) {
+					for _, lowering := range []etrun.Lowering{etrun.LowerAuto, etrun.LowerAll} {
+						got := c.run(t, etrun.WithLowering(lowering), etrun.WithDelegates(xnnpack.Backend{Engine: by}))
+						if fmt.Sprint(got) != fmt.Sprint(want) || !c.right && !errors.Is(got, etrun.ErrExecute) && !errors.Is(got, etrun.ErrInput) {
 							t.Errorf("%s, %s: got %v, want %v", by, lowering, got, want)
 						}
 					}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -32,7 +33,7 @@ func constantArgument(m *pte.Method) (call, arg int) {
 
 // Two calls of one delegate may have different constants: neither is one of the payload.
 func TestConstantArgumentOfOneCall(t *testing.T) {
-	for _, name := range []string{"testdata/pte/conv_portable.pte", "testdata/pte/split_passthrough.pte", "testdata/stream/detector.pte"} {
+	for _, name := range []string{"../../testdata/pte/conv_portable.pte", "../../testdata/pte/split_passthrough.pte", "../../testdata/stream/detector.pte"} {
 		t.Run(name, func(t *testing.T) { checkTwoCalls(t, name) })
 	}
 }
@@ -75,7 +76,7 @@ func checkTwoCalls(t *testing.T, name string) {
 // firstOutput returns the elements of the first output of a program on inputs of ones.
 func firstOutput(t *testing.T, data []byte) []byte {
 	t.Helper()
-	p, err := Parse(data, WithLowering(LowerOff), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
+	p, err := etrun.Parse(data, etrun.WithLowering(etrun.LowerOff), etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
 	if err != nil {
 		t.Fatal(err)
 	}

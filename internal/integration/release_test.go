@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -29,7 +30,7 @@ func (c cancelAt) Observe(e *trace.Event) {
 // TestRelease gives back the constants that nothing reads after a load, also after one that was
 // cancelled, and computes the same.
 func TestRelease(t *testing.T) {
-	const path = "testdata/digits/portable.pte"
+	const path = "../../testdata/digits/portable.pte"
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -38,36 +39,36 @@ func TestRelease(t *testing.T) {
 	for i := range input {
 		input[i] = float32(i%7) / 7
 	}
-	run := func(p *Program) []float32 {
+	run := func(p *etrun.Program) []float32 {
 		t.Helper()
 		m, err := p.Load(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		out, err := Run[float32](t.Context(), m, input)
+		out, err := etrun.Run[float32](t.Context(), m, input)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return slices.Clone(out)
 	}
-	reference := run(openSource(t, Bytes("", file), WithLowering(LowerOff)))
+	reference := run(openSource(t, etrun.Bytes("", file), etrun.WithLowering(etrun.LowerOff)))
 	for name, tt := range map[string]struct {
 		engine  xnnpack.Engine
-		options []Option
+		options []etrun.Option
 		some    bool
 	}{
-		"rewritten":       {"", []Option{WithLowering(LowerRewrite)}, false}, // nothing is folded
-		"library":         {xnnpack.EngineAuto, []Option{WithLowering(LowerAll)}, true},
-		"Go engine":       {xnnpack.EngineGo, []Option{WithLowering(LowerAll)}, true},
-		"kept":            {"", []Option{WithLowering(LowerAll), WithConstants()}, false},
-		"verified":        {"", []Option{WithLowering(LowerVerify)}, false},
-		"nothing lowered": {"", []Option{WithLowering(LowerRewrite)}, false},
+		"rewritten":       {"", []etrun.Option{etrun.WithLowering(etrun.LowerRewrite)}, false}, // nothing is folded
+		"library":         {xnnpack.EngineAuto, []etrun.Option{etrun.WithLowering(etrun.LowerAll)}, true},
+		"Go engine":       {xnnpack.EngineGo, []etrun.Option{etrun.WithLowering(etrun.LowerAll)}, true},
+		"kept":            {"", []etrun.Option{etrun.WithLowering(etrun.LowerAll), etrun.WithConstants()}, false},
+		"verified":        {"", []etrun.Option{etrun.WithLowering(etrun.LowerVerify)}, false},
+		"nothing lowered": {"", []etrun.Option{etrun.WithLowering(etrun.LowerRewrite)}, false},
 	} {
-		options := append(tt.options, WithDelegates(xnnpack.Backend{Engine: tt.engine}))
+		options := append(tt.options, etrun.WithDelegates(xnnpack.Backend{Engine: tt.engine}))
 		for _, stage := range []string{"", trace.StageFind, trace.StageBuild, trace.StageFold, trace.StageRewrite, trace.StageLower, trace.StageCompile, trace.StagePlan} {
 			ctx, cancel := context.WithCancel(t.Context())
-			p := openSource(t, Bytes("", file), append(options, WithObserver(cancelAt{stage, cancel}))...)
+			p := openSource(t, etrun.Bytes("", file), append(options, etrun.WithObserver(cancelAt{stage, cancel}))...)
 			m, err := p.Load(ctx, "")
 			cancel()
 			if err == nil {
@@ -91,9 +92,9 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-func openSource(t *testing.T, from Source, options ...Option) *Program {
+func openSource(t *testing.T, from etrun.Source, options ...etrun.Option) *etrun.Program {
 	t.Helper()
-	p, err := OpenSource(t.Context(), from, append(options, WithThreads(1))...)
+	p, err := etrun.OpenSource(t.Context(), from, append(options, etrun.WithThreads(1))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func openSource(t *testing.T, from Source, options ...Option) *Program {
 }
 
 // hasZeros reports a page of zeros in a constant of the program.
-func hasZeros(p *Program) bool {
+func hasZeros(p *etrun.Program) bool {
 	zeros := make([]byte, 4096)
 	for _, v := range p.Spec().Methods[0].Values {
 		if v.Kind != tensor.KindTensor {

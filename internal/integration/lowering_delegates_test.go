@@ -1,15 +1,16 @@
-package etrun
+package integration
 
 import (
 	"archive/zip"
 	"context"
-	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -39,7 +40,7 @@ var merged = map[string]struct{ delegates, operators [2]int }{
 // TestMergedDelegates merges the exporter's delegates with the calls between them, on both engines,
 // and compares the outputs with those of the original program. Weights must be released.
 func TestMergedDelegates(t *testing.T) {
-	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
+	archive, err := zip.OpenReader("../../testdata/lowering/delegates.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestMergedDelegates(t *testing.T) {
 		t.Errorf("%d programs, %d are known", len(archive.File), len(merged))
 	}
 	for _, f := range archive.File {
-		data, err := readZipped(archive, f.Name)
+		data, err := fs.ReadFile(archive, f.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,29 +60,29 @@ func TestMergedDelegates(t *testing.T) {
 }
 
 func checkMerged(t *testing.T, name string, data []byte, by xnnpack.Backend) {
-	open := func(options ...Option) *Program {
-		p, err := Parse(slices.Clone(data), append(options, WithDelegates(by), WithThreads(1))...)
+	open := func(options ...etrun.Option) *etrun.Program {
+		p, err := etrun.Parse(slices.Clone(data), append(options, etrun.WithDelegates(by), etrun.WithThreads(1))...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { p.Close() })
 		return p
 	}
-	plain, lowered := open(WithLowering(LowerRewrite)), open(WithLowering(LowerAll))
+	plain, lowered := open(etrun.WithLowering(etrun.LowerRewrite)), open(etrun.WithLowering(etrun.LowerAll))
 	got := make(map[ir.StepKind][2]int)
 	for _, method := range plain.MethodNames() {
-		var pair [2]*Method
-		for k, p := range []*Program{plain, lowered} {
+		var pair [2]*etrun.Method
+		for k, p := range []*etrun.Program{plain, lowered} {
 			m, err := p.Load(context.Background(), method)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer m.Close()
 			pair[k] = m
-			for i := range m.shared.IR.Steps {
-				n := got[m.shared.IR.Steps[i].Kind]
+			for i := range m.Report().Plan.Method.Steps {
+				n := got[m.Report().Plan.Method.Steps[i].Kind]
 				n[k]++
-				got[m.shared.IR.Steps[i].Kind] = n
+				got[m.Report().Plan.Method.Steps[i].Kind] = n
 			}
 		}
 		compareMerged(t, pair[0], pair[1])
@@ -92,10 +93,10 @@ func checkMerged(t *testing.T, name string, data []byte, by xnnpack.Backend) {
 }
 
 // compareMerged runs a method with and without merged delegates.
-func compareMerged(t *testing.T, plain, m *Method) {
+func compareMerged(t *testing.T, plain, m *etrun.Method) {
 	for run := range 4 {
 		var failed [2]error
-		for k, m := range []*Method{plain, m} {
+		for k, m := range []*etrun.Method{plain, m} {
 			if err := setRandomly(m, rand.New(rand.NewPCG(uint64(run), 7))); err != nil {
 				t.Fatal(err)
 			}
@@ -104,8 +105,8 @@ func compareMerged(t *testing.T, plain, m *Method) {
 		if failed[0] != nil || failed[1] != nil {
 			t.Fatalf("run %d: %v, merged %v", run, failed[0], failed[1])
 		}
-		for i := range m.shared.IR.Outputs {
-			if absolute, relative := distance(outputTensor(m, i), outputTensor(plain, i)); min(absolute, relative) > seedTolerance {
+		for i := range m.Meta().Outputs {
+			if absolute, relative := distance(tensorOf(m, i), tensorOf(plain, i)); min(absolute, relative) > seedTolerance {
 				t.Errorf("run %d: output %d differs by %g, %g of what it is", run, i, absolute, relative)
 			}
 		}
@@ -113,9 +114,9 @@ func compareMerged(t *testing.T, plain, m *Method) {
 }
 
 // countSteps counts the steps that run at the declared sizes.
-func countSteps(m *Method, kind ir.StepKind) (n int) {
-	for i := range m.shared.IR.Steps {
-		if m.shared.IR.Steps[i].Kind == kind {
+func countSteps(m *etrun.Method, kind ir.StepKind) (n int) {
+	for i := range m.Report().Plan.Method.Steps {
+		if m.Report().Plan.Method.Steps[i].Kind == kind {
 			n++
 		}
 	}
@@ -125,18 +126,18 @@ func countSteps(m *Method, kind ir.StepKind) (n int) {
 // TestMergedDelegatesWithinLimits checks that regions above a limit are refused, and that the
 // exporter's delegates then run unchanged, with weights that were not released.
 func TestMergedDelegatesWithinLimits(t *testing.T) {
-	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
+	archive, err := zip.OpenReader("../../testdata/lowering/delegates.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer archive.Close()
-	data, err := readZipped(archive, "gru/xnnpack.pte")
+	data, err := fs.ReadFile(archive, "gru/xnnpack.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, refuse := range []bool{false, true} {
 		by := greedy{on: refuse}
-		p, err := Parse(slices.Clone(data), WithLowering(LowerAll), WithDelegates(by))
+		p, err := etrun.Parse(slices.Clone(data), etrun.WithLowering(etrun.LowerAll), etrun.WithDelegates(by))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,15 +164,6 @@ func TestMergedDelegatesWithinLimits(t *testing.T) {
 	}
 }
 
-func readZipped(archive *zip.ReadCloser, name string) ([]byte, error) {
-	r, err := archive.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(r)
-}
-
 // greedy compiles graphs to images that exceed every limit.
 type greedy struct {
 	xnnpack.Backend
@@ -195,7 +187,7 @@ func (i greedyImage) Needs() delegate.Needs {
 }
 
 // setRandomly sets the tensor inputs: small integers, which may be indices, or floats.
-func setRandomly(m *Method, r *rand.Rand) error {
+func setRandomly(m *etrun.Method, r *rand.Rand) error {
 	for i, in := range m.Meta().Inputs {
 		if in.Kind != tensor.KindTensor {
 			continue

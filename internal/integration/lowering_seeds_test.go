@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"archive/zip"
@@ -8,6 +8,7 @@ import (
 	"path"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -28,7 +29,7 @@ const seedTolerance = 2e-5
 // TestSeeds lowers programs whose dataflow exporters have got wrong: on operators, where results
 // must be identical, and on XNNPACK.
 func TestSeeds(t *testing.T) {
-	archive, err := zip.OpenReader("testdata/lowering/seeds.zip")
+	archive, err := zip.OpenReader("../../testdata/lowering/seeds.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestSeeds(t *testing.T) {
 
 // checkSeed runs a program with and without regions, and compares the outputs.
 func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
-	p, err := Parse(data, WithLowering(LowerVerify), WithDelegates(by), WithThreads(1))
+	p, err := etrun.Parse(data, etrun.WithLowering(etrun.LowerVerify), etrun.WithDelegates(by), etrun.WithThreads(1))
 	if err != nil {
 		t.Fatal(err)
 	}
