@@ -125,3 +125,24 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	}
 	return result.Methods[0].Report.Taken(), nil
 }
+
+// TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
+func TestLoweredRandomPrograms(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes", "merged payloads"},
+		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
+			return func(seed uint64) error {
+				n, err := lowerMix(seed + 1<<32)
+				p.Count(0, 1)
+				p.Count(1, n.regions)
+				if n.rejected {
+					p.Count(2, 1)
+				}
+				p.Count(3, n.payloads)
+				if err != nil {
+					return &campaign.Finding{Kind: "lowered", Message: err.Error()}
+				}
+				return nil
+			}
+		}}
+	c.Run(t)
+}

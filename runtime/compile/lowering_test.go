@@ -12,7 +12,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
@@ -142,27 +141,6 @@ func TestLoweredExecutionEqualsOriginal(t *testing.T) {
 }
 
 const lowerSeeds = 1000
-
-// TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
-func TestLoweredRandomPrograms(t *testing.T) {
-	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes", "merged payloads"},
-		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
-			return func(seed uint64) error {
-				n, err := lowerMix(seed + 1<<32)
-				p.Count(0, 1)
-				p.Count(1, n.regions)
-				if n.rejected {
-					p.Count(2, 1)
-				}
-				p.Count(3, n.payloads)
-				if err != nil {
-					return &campaign.Finding{Kind: "lowered", Message: err.Error()}
-				}
-				return nil
-			}
-		}}
-	c.Run(t)
-}
 
 // TestVerifyLowering checks that an instance can compare itself with the same method without
 // lowering.

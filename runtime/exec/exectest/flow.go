@@ -114,8 +114,8 @@ func (p *Flow) Make(constants ...pte.Value) *pte.Method {
 		p.M.Inputs, p.Defined = append(p.M.Inputs, v), append(p.Defined, v)
 	}
 	for range 2 {
-		p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Bool, Sizes: []int{1}, DimOrder: []uint8{0}}})
-		p.Conds = append(p.Conds, len(p.M.Values)-1)
+		p.Conds = append(p.Conds, p.Put(pte.Value{Kind: tensor.KindTensor,
+			Tensor: &pte.Tensor{DType: tensor.Bool, Sizes: []int{1}, DimOrder: []uint8{0}}}))
 	}
 	p.M.Inputs = append(p.M.Inputs, p.Conds...)
 	p.M.Chains = make([]pte.Chain, 1)
@@ -226,9 +226,7 @@ func (p *Flow) Condition(depth int) {
 // body.
 func (p *Flow) Loop(depth int) {
 	carried := p.Computed()
-	done := len(p.M.Values)
-	p.M.Values = append(p.M.Values, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool, Bool: true})
-	again, yes := done+1, done+2
+	done, again, yes := p.Truth(false), p.Truth(false), p.Truth(true)
 	p.Defined = append(p.Defined, carried)
 	head := p.Next()
 	result := p.Body(depth)

@@ -39,8 +39,8 @@ func (g *Guard) spoil(moment int) {
 func (g *Guard) check(moment int) {
 	g.eachDead(moment, func(dead []byte) {
 		if k := slices.IndexFunc(dead, func(b byte) bool { return b != g.poison }); k >= 0 && g.Written == nil {
-			step := g.plan.Step(moment)
-			g.Written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.plan.Method.StepName(&g.plan.Method.Steps[step]),
+			step, m := g.plan.Step(moment), g.plan.Method
+			g.Written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, m.StepName(&m.Steps[step]),
 				moment-g.plan.Moments[step], k, len(dead))
 		}
 	})

@@ -25,15 +25,16 @@ type Program struct {
 	spec *pte.Method
 }
 
-// New returns a program whose method is prepared by the first load, with the named data of the file, which may be nil. Folding may compute budget bytes. Without AsWritten, state that nothing
-// writes is an error.
+// New returns a program whose method is prepared by the first load, with the named data of the file, which may be nil. Folding may
+// compute budget bytes. Without AsWritten, state that nothing writes is an error.
 func New(file *pte.Program, spec *pte.Method, budget int64, o prepare.Options) *Program {
 	if file == nil {
 		file = &pte.Program{Methods: []pte.Method{*spec}}
 	}
 	o.Known, o.Limits.Planned = o.Operators, cmp.Or(o.Limits.Planned, 1<<30)
-	p := &Program{file: file, spec: spec, exec: exec.Program{Observers: &exec.Observers{Faults: faults{}}, Pool: cpu.NewPool(1), Limits: o.Limits,
-		Steps: 10_000_000, Planning: o.Plan, Retain: func() {}, Release: func() error { return nil }}}
+	p := &Program{file: file, spec: spec}
+	p.exec = exec.Program{Observers: &exec.Observers{Faults: faults{}}, Pool: cpu.NewPool(1), Limits: o.Limits, Steps: 10_000_000,
+		Planning: o.Plan, Retain: func() {}, Release: func() error { return nil }}
 	p.slot.Init(&prepare.Source{Options: o, File: file, Method: spec, Pool: p.exec.Pool, Data: p, Size: budget,
 		Discard: func([]byte) bool { return false }, MayDiscard: func([]byte) bool { return false }}, p.exec.Observers)
 	return p

@@ -35,10 +35,11 @@ func Small(code ...pte.Instruction) pte.Method {
 			Lists:     {Kind: tensor.KindTensorList, Items: []int{VecB}},
 			Constants: {Kind: tensor.KindTensorList, Items: []int{Constant}},
 		},
-		Inputs:    []int{VecA},
-		Outputs:   []int{VecB},
-		Operators: []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}, {Name: "test::number"}, {Name: "test::split", Overload: "out"}},
-		Chains:    []pte.Chain{{Instructions: code}},
+		Inputs:  []int{VecA},
+		Outputs: []int{VecB},
+		Operators: []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"},
+			{Name: "test::number"}, {Name: "test::split", Overload: "out"}},
+		Chains: []pte.Chain{{Instructions: code}},
 	}
 }
 
@@ -66,5 +67,6 @@ func (AddDelegate) Execute(_ context.Context, a []*tensor.Value) error {
 // ConstantWords returns a constant for the random programs.
 func ConstantWords(r *rand.Rand) pte.Value {
 	data := tensor.BytesOf([]int64{r.Int64N(9), r.Int64N(9), 3, 4})
-	return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{Len}, DimOrder: []uint8{0}, Storage: pte.Constant, Data: data}}
+	return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{Len}, DimOrder: []uint8{0},
+		Storage: pte.Constant, Data: data}}
 }
