@@ -46,9 +46,9 @@ run() { # CPU FOLDER TESTS
 }
 for cpu in cortex-a53 cortex-a76 max; do
 	run $cpu . "TestSeeds|TestMergedDelegates"
-	run $cpu delegate/xnnpack "TestPrograms|TestPixelBlocksErrors"
-	run $cpu delegate/xnnpack/internal/goengine "TestPackedVersion|TestPackingLimits"
+	run $cpu delegate/xnnpack TestPrograms
+	run $cpu delegate/xnnpack/internal/goengine "TestPackedVersion|TestPackingLimits|TestPixelBlocksErrors"
 	run $cpu internal/simd "TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestInterleave|TestWinograd.*|TestRowDots"
 done
-run max delegate/xnnpack TestInt8
+run max delegate/xnnpack/internal/goengine TestInt8
 go test -vet=off -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./internal/sandbox

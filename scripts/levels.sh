@@ -14,7 +14,7 @@ run() { # LIST VARIABLE...
 	echo "levels: $*"
 	# shellcheck disable=SC2086 # a list of packages
 	env "$@" go test -vet=off -short -count=1 $list
-	env "$@" go test -vet=off -short -count=1 -run '^Test(Level|Int8|PixelBlocks|PackingLimits|PackedVersion)$' ./internal/simd ./delegate/xnnpack \
+	env "$@" go test -vet=off -short -count=1 -run '^Test(Level|Int8|PixelBlocks|PackingLimits|PackedVersion)$' ./internal/simd \
 		./delegate/xnnpack/internal/goengine
 }
 

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/campaign"
@@ -127,7 +127,7 @@ func (t *trial) runEngines() error {
 		t.count(countLarge, 1)
 		return t.compileLarge()
 	}
-	if err := t.runReference(); err != nil {
+	if ok, err := t.runReference(); !ok {
 		return err
 	}
 	if err := t.runMerged(); err != nil {
@@ -214,41 +214,55 @@ func wantReason(err error, reasons ...error) error {
 }
 
 // runReference computes each set's results and bounds on the Go engine, with the graph as read and
-// intermediate values next to inaccessible pages.
-func (t *trial) runReference() error {
-	unit := goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: t.graph, Shapes: t.shapes}}, delegate.Instance{})
+// values between nodes next to inaccessible pages.
+func (t *trial) runReference() (ok bool, err error) {
+	x := &plan{graph: graphtest.CloneGraph(t.graph), shapes: slices.Clone(t.shapes)}
+	img, err := Backend{Engine: EngineGo, Values: true}.compile(context.Background(), x.image(&graph.Compilation{}))
+	if err != nil {
+		return false, wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)
+	}
+	defer img.Close()
+	made, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		return false, err
+	}
+	unit := made.(*viewed)
 	for k := range t.sets {
 		set := &t.sets[k]
+		run := make(map[int]*tensor.Tensor)
 		if set.shapes != nil {
-			if err := t.separate(unit, set.shapes); err != nil {
-				return err
+			if err := t.separate(unit, set.shapes, run); err != nil {
+				return false, err
 			}
 		}
 		args, err := t.call("reference", unit, set, 0, 0xc3)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if args != nil {
-			set.want, set.bounds = detach(args), boundsOf(unit)
+			for i, v := range t.graph.Args {
+				run[v] = args[i].Tensor
+			}
+			set.want, set.bounds = detach(args), boundsOf(t.graph, set.shapes, run)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // separate gives each value between nodes its own memory at the given shapes. Bounds read all values after the run.
-func (t *trial) separate(unit *goengine.Unit, shapes []graph.Shape) error {
-	unit.Apart = make(map[int][]byte)
-	for i := range t.graph.Nodes {
-		for _, v := range t.graph.Nodes[i].Out {
-			n := t.graph.Values[v].Datatype.Bytes(shapes[v])
-			m, err := t.arena.Take(n)
-			if err != nil {
-				return err
-			}
-			if unit.Apart[v] = m.End(n, 0); t.underrun {
-				unit.Apart[v] = m.Start(n, 0)
-			}
+func (t *trial) separate(unit *viewed, shapes []graph.Shape, run map[int]*tensor.Tensor) error {
+	for i, v := range unit.graph.Args[len(t.graph.Args):] {
+		x := tensor.Make(t.graph.Values[v].Datatype.Info().Tensor, shapes[v].Dims(), nil, tensor.DynamicUnbound)
+		m, err := t.arena.Take(x.NBytes())
+		if err != nil {
+			return err
 		}
+		if t.underrun {
+			x.Bind(m.Start(x.NBytes(), 0))
+		} else {
+			x.Bind(m.End(x.NBytes(), 0))
+		}
+		*unit.shown[i], run[v] = tensor.TensorValue(x), x
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -20,36 +19,42 @@ import (
 // The bound is infinite, and nothing is compared, if a difference grows without limit (a logarithm
 // or quotient of inexact numbers), and after numbers that are not finite or whose sums may overflow.
 type bounds struct {
-	e     *goengine.Unit // after a run
-	err   []float64
-	most  []float64 // largest magnitude of a value's numbers, infinite if one is not finite
-	least []float64 // smallest number
-	small []float64 // smallest magnitude
-	known []bool    // whether most, least and small are set
+	graph  *graph.Graph
+	shapes []graph.Shape
+	run    map[int]*tensor.Tensor // arguments and values between nodes after a run
+	err    []float64
+	most   []float64 // largest magnitude of a value's numbers, infinite if one is not finite
+	least  []float64 // smallest number
+	small  []float64 // smallest magnitude
+	known  []bool    // whether most, least and small are set
 }
 
 var infinity = math.Inf(1)
 
-// boundsOf computes the bounds of all values of the reference's last run.
-func boundsOf(e *goengine.Unit) *bounds {
-	n := len(e.Graph.Values)
-	b := &bounds{e: e, err: make([]float64, n), most: make([]float64, n), least: make([]float64, n), small: make([]float64, n), known: make([]bool, n)}
-	for i := range e.Graph.Nodes {
-		b.node(&e.Graph.Nodes[i])
+// boundsOf computes the bounds of all values of a run of the Go engine.
+func boundsOf(g *graph.Graph, shapes []graph.Shape, run map[int]*tensor.Tensor) *bounds {
+	n := len(g.Values)
+	b := &bounds{graph: g, shapes: shapes, run: run, err: make([]float64, n), most: make([]float64, n), least: make([]float64, n),
+		small: make([]float64, n), known: make([]bool, n)}
+	for i := range g.Nodes {
+		b.node(&g.Nodes[i])
 	}
 	return b
 }
 
 // numbers returns a value's dequantized elements.
 func (b *bounds) numbers(v int) []float32 {
-	x := &b.e.Graph.Values[v]
-	out := make([]float32, b.e.Shapes[v].Numel())
+	x := &b.graph.Values[v]
+	out := make([]float32, b.shapes[v].Numel())
 	switch x.Datatype {
-	case graph.QDInt8:
-		group := len(out) / max(1, len(b.e.Tokens[v]))
-		for i, q := range tensor.View[int8](b.e.Bytes[v])[:len(out)] {
-			t := b.e.Tokens[v][i/group]
-			out[i] = float32(int32(q)-t.Zero) * t.Scale
+	case graph.QDInt8: // those that are quantized, and up to half a step more
+		for i := range b.graph.Nodes {
+			if n := &b.graph.Nodes[i]; n.Out[0] == v {
+				copy(out, b.numbers(n.In[0]))
+			}
+		}
+		for i := range out {
+			out[i] *= 1 + 1.0/127
 		}
 	case graph.QCInt4:
 		spread(out, 8*slices.Max(x.Quant.Scales))
@@ -57,14 +62,32 @@ func (b *bounds) numbers(v int) []float32 {
 		for _, s := range x.Quant.Blocks {
 			spread(out, max(out[0], 8*math.Float32frombits(uint32(s)<<16)))
 		}
-	case graph.QCInt32:
+	default:
+		if x.IsConst() {
+			constantNumbers(out, x)
+			break
+		}
+		for i, q := range graphtest.NumbersOf(b.run[v]) {
+			if out[i] = float32(q); x.Datatype.Info().Quant == graph.PerTensor {
+				out[i] = (out[i] - float32(x.Quant.ZeroPoint)) * x.Quant.Scale
+			}
+		}
+	}
+	return out
+}
+
+// constantNumbers decodes a constant. Biases of sums are integers.
+func constantNumbers(out []float32, x *graph.Value) {
+	switch {
+	case x.Datatype.IsFloat():
+		graph.DecodeFloats(out, x.Datatype, x.Data)
+	case x.Datatype == graph.Int32 || x.Datatype == graph.QInt32 || x.Datatype == graph.QCInt32:
 		for i, q := range tensor.View[int32](x.Data)[:len(out)] {
 			out[i] = float32(q)
 		}
 	default:
-		b.e.Decode(out, v)
+		copy(out, tensor.View[float32](x.Dequantized()))
 	}
-	return out
 }
 
 func spread(out []float32, x float32) {
@@ -97,7 +120,7 @@ func (b *bounds) within(n *graph.Node, sum float64) bool {
 			if v == graph.None {
 				continue
 			}
-			if b.e.Graph.Values[v].Datatype == graph.FP16 {
+			if b.graph.Values[v].Datatype == graph.FP16 {
 				limit = min(limit, 6e4)
 			}
 			sum = max(sum, b.magnitude(v))
@@ -119,7 +142,7 @@ const denormal16 = 0x1p-14
 // flushed is the largest change of a selecting node's result if denormal numbers are treated as 0
 // or its bounds are rounded to half precision.
 func (b *bounds) flushed(n *graph.Node) float64 {
-	d := b.e.Graph.Values[n.Out[0]].Datatype
+	d := b.graph.Values[n.Out[0]].Datatype
 	if half := d == graph.FP16 || d == graph.BF16; selecting[n.Type.Name] && half && (n.Min > -graph.Inf || n.Max < graph.Inf) {
 		return roundings[d] * max(b.magnitude(n.Out[0]), denormal16)
 	}
@@ -169,7 +192,7 @@ func (b *bounds) node(n *graph.Node) {
 			e = max(e, b.err[v])
 		}
 	}
-	g := b.e.Graph
+	g := b.graph
 	exact := b.moves(n)
 	switch {
 	case exact:
@@ -211,7 +234,7 @@ func (b *bounds) moves(n *graph.Node) bool {
 	}
 	if selecting[n.Type.Name] {
 		for _, v := range n.In {
-			x, y := &b.e.Graph.Values[v].Quant, &b.e.Graph.Values[n.Out[0]].Quant
+			x, y := &b.graph.Values[v].Quant, &b.graph.Values[n.Out[0]].Quant
 			if x.Scale != y.Scale || x.ZeroPoint != y.ZeroPoint || !b.within(n, 0) {
 				return false
 			}
@@ -223,7 +246,7 @@ func (b *bounds) moves(n *graph.Node) bool {
 
 // rounded adds a node's tolerance to the difference e of a result.
 func (b *bounds) rounded(n *graph.Node, v int, e float64, exact bool) float64 {
-	x := &b.e.Graph.Values[v]
+	x := &b.graph.Values[v]
 	if math.IsInf(e, 1) {
 		return e
 	}
@@ -238,7 +261,7 @@ func (b *bounds) rounded(n *graph.Node, v int, e float64, exact bool) float64 {
 		}
 		return steps * float64(x.Quant.Scale)
 	case graph.PerToken: // a step: a 255th of the range of the numbers
-		if e > 0 || b.e.Graph.Values[n.In[0]].Datatype == graph.FP16 {
+		if e > 0 || b.graph.Values[n.In[0]].Datatype == graph.FP16 {
 			return e + 2*(b.magnitude(n.In[0])+e)/127
 		}
 		return 0
@@ -253,7 +276,7 @@ func (b *bounds) rounded(n *graph.Node, v int, e float64, exact bool) float64 {
 		}
 	}
 	if n.Type.Tag == graph.TagResizeBilinear2D || n.Type == &graph.ResizePlanesNode { // positions are computed in float32
-		in := b.e.Shapes[n.In[0]]
+		in := b.shapes[n.In[0]]
 		e += 0x1p-20 * float64(max(in.Dim[1], in.Dim[2])) * most
 	}
 	return e + roundings[x.Datatype]*max(most, b.magnitude(v))
@@ -322,7 +345,7 @@ func (b *bounds) binary(n *graph.Node) float64 {
 // weighted returns the largest difference between sums of products if the inputs differ by up to e.
 // It includes the rounding errors of float sums.
 func (b *bounds) weighted(n *graph.Node, e float64) float64 {
-	g := b.e.Graph
+	g := b.graph
 	x, k, rows := b.magnitude(n.In[0]), b.terms(n), b.rowSum(n)
 	bias := 0.0
 	if len(n.In) == 3 && n.In[2] != graph.None {
@@ -351,7 +374,7 @@ func (b *bounds) weighted(n *graph.Node, e float64) float64 {
 
 // ratio is the largest factor from a node's int32 sums to its output's elements.
 func (b *bounds) ratio(n *graph.Node) float64 {
-	x, f, y := &b.e.Graph.Values[n.In[0]].Quant, &b.e.Graph.Values[n.In[1]].Quant, &b.e.Graph.Values[n.Out[0]].Quant
+	x, f, y := &b.graph.Values[n.In[0]].Quant, &b.graph.Values[n.In[1]].Quant, &b.graph.Values[n.Out[0]].Quant
 	largest := f.Scale
 	for _, s := range f.Scales {
 		largest = max(largest, s)
@@ -361,19 +384,19 @@ func (b *bounds) ratio(n *graph.Node) float64 {
 
 // terms is the number of products per sum of a node with weights.
 func (b *bounds) terms(n *graph.Node) float64 {
-	f := b.e.Shapes[n.In[1]]
+	f := b.shapes[n.In[1]]
 	switch {
 	case n.Type.Tag == graph.TagDepthwiseConv2d:
 		return float64(f.Dim[1] * f.Dim[2])
 	case n.Type.Convolution:
 		return float64(f.Trailing(1))
 	}
-	return float64(b.e.Shapes[n.In[0]].Last())
+	return float64(b.shapes[n.In[0]].Last())
 }
 
 // rowSum is the largest sum of the magnitudes of an output channel's weights.
 func (b *bounds) rowSum(n *graph.Node) float64 {
-	f, w := b.e.Shapes[n.In[1]], b.numbers(n.In[1])
+	f, w := b.shapes[n.In[1]], b.numbers(n.In[1])
 	transposed := n.Type.Tag == graph.TagFullyConnected && n.Flags&graph.FlagTransposeWeights != 0
 	if !takesWeights(n) {
 		return b.terms(n) * b.magnitude(n.In[1])
@@ -396,7 +419,7 @@ func (b *bounds) rowSum(n *graph.Node) float64 {
 
 // proven is the number of outputs with a finite bound.
 func (b *bounds) proven() (n int) {
-	for _, v := range b.e.Graph.Args[b.e.Graph.Inputs:] {
+	for _, v := range b.graph.Args[b.graph.Inputs:] {
 		if !math.IsInf(b.err[v], 1) {
 			n++
 		}
@@ -407,7 +430,7 @@ func (b *bounds) proven() (n int) {
 // compare returns an error for the first output element whose difference from the reference
 // exceeds the bound.
 func (b *bounds) compare(got, want []*tensor.Value) error {
-	g := b.e.Graph
+	g := b.graph
 	for i := g.Inputs; i < len(g.Args); i++ {
 		x, y := got[i].Tensor, want[i].Tensor
 		if !slices.Equal(x.Sizes, y.Sizes) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -84,28 +83,5 @@ func TestNodes(t *testing.T) {
 	t.Logf("not supported by the library: %q", lacking)
 }
 
-// runZeros runs a graph on the reference engine with inputs of zeros.
-func runZeros(t *testing.T, g *graph.Graph, shapes []graph.Shape) {
-	bytes := 0
-	for v := range shapes {
-		bytes += g.Values[v].Datatype.Bytes(shapes[v])
-	}
-	if bytes > 1<<22 {
-		return
-	}
-	u := goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{})
-	var args []*tensor.Value
-	for _, v := range g.Args {
-		value := tensor.TensorValue(tensor.New(g.Values[v].Datatype.Info().Tensor, shapes[v].Dims()...))
-		args = append(args, &value)
-	}
-	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
-		t.Fatal(err)
-	}
-}
-
 // isNative reports whether the library runs an image.
 func isNative(img delegate.Image) bool { return img.(*image).by.Name() == string(EngineNative) }
-
-// goOf returns an image of the Go engine.
-func goOf(img delegate.Image) *goengine.Image { return img.(*image).by.(*goengine.Image) }

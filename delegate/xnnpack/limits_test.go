@@ -9,68 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
-	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// TestGraphAfterFailure checks that a graph for which the Go engine has no memory is as it was: the library does not know the nodes
-// that fusing makes, and would not compute the functions that it merges.
-func TestGraphAfterFailure(t *testing.T) {
-	maker := graphtest.NewMaker(1)
-	x := maker.Input(graph.FP32, 2, 32)
-	y, s, z := maker.Value(graph.FP32, 2, 48), maker.Value(graph.FP32, 2, 48), maker.Value(graph.FP32, 2, 48)
-	maker.Node("FullyConnected", []int{x, maker.Constant(graph.FP32, 0, 48, 32), graph.None}, []int{y})
-	maker.Node("Sigmoid", []int{y}, []int{s})
-	maker.Node("Multiply", []int{y, s}, []int{z})
-	g := maker.Done(z)
-	c := &graph.Compilation{Graph: g, Shapes: declaredShapes(t, g), Limits: delegate.Limits{Memory: 64, Scratch: 64}}
-	want := names(c.Graph)
-	if _, err := goengine.NewImage(context.Background(), c, graph.WeightsCache{}); !errors.Is(err, delegate.ErrMemory) {
-		t.Fatalf("got %v, want ErrMemory", err)
-	}
-	if got := names(c.Graph); !slices.Equal(got, want) {
-		t.Errorf("got the nodes %q, want %q", got, want)
-	}
-	for i := range c.Graph.Nodes {
-		if n := &c.Graph.Nodes[i]; n.Then != nil {
-			t.Errorf("%s still has a merged function", n.Location())
-		}
-	}
-	c.Limits = delegate.Limits{}
-	m, err := goengine.NewImage(context.Background(), c, graph.WeightsCache{})
-	if err != nil || len(m.Graph.Nodes) == len(want) {
-		t.Errorf("without limits: %v, want fewer than %d nodes", err, len(want))
-	}
-}
-
-func declaredShapes(t *testing.T, g *graph.Graph) []graph.Shape {
-	t.Helper()
-	s := make([]graph.Shape, len(g.Values))
-	for v := range s {
-		s[v] = g.Values[v].Shape
-	}
-	if err := g.Infer(s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func names(g *graph.Graph) (list []string) {
-	for i := range g.Nodes {
-		list = append(list, g.Nodes[i].Type.Name)
-	}
-	return list
-}
 
 // TestMemoryLimits runs programs under limits from the size of the file to five times that: each run has the result of a run without
 // a limit, or ends with the memory error. With a corpus (see package campaign) it does so for its programs, in steps of 2 %, and logs those

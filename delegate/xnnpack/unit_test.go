@@ -57,6 +57,12 @@ func mustExecute(t testing.TB, u delegate.Unit, args []*tensor.Value) {
 	}
 }
 
+// linearGraph returns one fully connected node: input [2,64], filter [8,64].
+func linearGraph() *graph.Graph {
+	types := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
+	return graphtest.NewMaker(4).ProductSample(types, 2, 64, 8)
+}
+
 // TestNoAllocation checks that repeated runs of every sample do not allocate.
 func TestNoAllocation(t *testing.T) {
 	pool := cpu.NewPool(2)
@@ -81,7 +87,7 @@ func TestNoAllocation(t *testing.T) {
 // TestOtherMemory runs a unit with arguments at different addresses: the output depends on the input only.
 func TestOtherMemory(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, linearGraph(graph.FP32), engine, delegate.Instance{})
+		u, g := mustUnit(t, linearGraph(), engine, delegate.Instance{})
 		var first []float64
 		for round := range 4 {
 			args := graphtest.NewMaker(1).Arguments(g)
@@ -154,7 +160,7 @@ func TestDynamicShapes(t *testing.T) {
 // TestBadArguments checks the errors of mismatched arguments, and that the unit still runs afterwards.
 func TestBadArguments(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, linearGraph(graph.FP32), engine, delegate.Instance{})
+		u, g := mustUnit(t, linearGraph(), engine, delegate.Instance{})
 		good := graphtest.NewMaker(1).Arguments(g)
 		none := tensor.Value{}
 		swap := func(i int, v *tensor.Value) []*tensor.Value {
@@ -349,7 +355,7 @@ func TestEngines(t *testing.T) {
 	half.Node("Abs", []int{x}, []int{y})
 	brain := graphtest.Encode(half.Done(y))
 	t.Run("no library at the given path", func(t *testing.T) {
-		p := &delegate.Payload{Data: graphtest.Encode(binaryGraph())}
+		p := &delegate.Payload{Data: graphtest.Encode(graphtest.ConvolutionGraph())}
 		for _, engine := range []Engine{EngineAuto, EngineNative} {
 			b := Backend{Library: t.TempDir(), Engine: engine}
 			if _, err := b.Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {

@@ -15,7 +15,7 @@ import (
 type arena struct {
 	mu    sync.Mutex
 	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
-	Bytes []byte
+	bytes []byte
 	work  []int8Work // of the workers
 }
 
@@ -58,10 +58,10 @@ func (a *arena) expect(bytes int64) {
 func (a *arena) take(bytes int64) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if int64(len(a.Bytes)) < bytes {
-		a.Bytes = tensor.AlignedBytes(int(max(bytes, a.want)))
+	if int64(len(a.bytes)) < bytes {
+		a.bytes = tensor.AlignedBytes(int(max(bytes, a.want)))
 	}
-	return a.Bytes
+	return a.bytes
 }
 
 // int8Work is a worker's working memory for a task.
@@ -79,7 +79,7 @@ type int8Work struct {
 func (a *arena) Memory() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := cap(a.Bytes)
+	n := cap(a.bytes)
 	for i := range a.work {
 		w := &a.work[i]
 		n += 8*(cap(w.rows)+cap(w.places)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)

@@ -91,8 +91,8 @@ func (e *frame) binary(n *graph.Node, f binaryFunc) loop {
 func (l *binaryLoop) bind(e *frame, n *graph.Node) {
 	l.e, l.node, l.y = e, n, e.result(n.Out[0])
 	l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
-	out := e.Shapes[n.Out[0]]
-	l.plan(out, repeated(e.Shapes[n.In[0]], out), repeated(e.Shapes[n.In[1]], out))
+	out := e.shapes[n.Out[0]]
+	l.plan(out, repeated(e.shapes[n.In[0]], out), repeated(e.shapes[n.In[1]], out))
 }
 
 func (l *binaryLoop) run(e *frame, _ *graph.Node) {

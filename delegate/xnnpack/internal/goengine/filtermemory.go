@@ -11,7 +11,7 @@ import (
 // filterMemory is memory for the panels of an image outside of the Go heap, where they would cause
 // earlier garbage collections; often none is needed while programs load. It is freed by close, or
 // when no filter refers to it any more.
-type filterMemory struct{ Pages *cpu.Mapping }
+type filterMemory struct{ pages *cpu.Mapping }
 
 // newFilterMemory returns memory for so many bytes of panels. For few of them, or if the system has no memory, the
 // filterMemory is nil and the bytes are in the Go heap.
@@ -34,6 +34,6 @@ func ownedBy(pages *cpu.Mapping) *filterMemory {
 // Close frees the memory; m may be nil. Filters in it must not be used afterwards.
 func (m *filterMemory) Close() {
 	if m != nil {
-		m.Pages.Close()
+		m.pages.Close()
 	}
 }

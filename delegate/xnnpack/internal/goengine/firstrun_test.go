@@ -1,11 +1,10 @@
-package goengine_test
+package goengine
 
 import (
 	"runtime"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -23,7 +22,7 @@ func TestFirstRunPlansNothing(t *testing.T) {
 	for _, v := range c.Graph.Args {
 		c.Args = append(c.Args, &delegate.ArgSpec{DType: c.Graph.Values[v].Datatype.Info().Tensor, Sizes: c.Shapes[v].Dims()})
 	}
-	own, err := goengine.NewImage(t.Context(), c, graph.WeightsCache{})
+	own, err := NewImage(t.Context(), c, graph.WeightsCache{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func TestFirstRunPlansNothing(t *testing.T) {
 		blocks = append(blocks, tensor.AlignedBytes(int(b.Bytes)))
 	}
 	for range 2 {
-		u, args := goengine.NewUnit(own, delegate.Instance{Blocks: blocks}), graphtest.NewMaker(3).Arguments(own.Graph)
+		u, args := newUnit(own, delegate.Instance{Blocks: blocks}), graphtest.NewMaker(3).Arguments(own.Graph)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		err := u.Execute(t.Context(), args)
@@ -41,5 +40,28 @@ func TestFirstRunPlansNothing(t *testing.T) {
 		if n := after.TotalAlloc - before.TotalAlloc; err != nil || n > 24<<10 {
 			t.Errorf("the first run of a unit allocates %d bytes, error %v", n, err)
 		}
+	}
+}
+
+// TestFirstRunPacksNothing checks that the first run of a unit allocates less than a filter has bytes, besides the working memory
+// of its threads: all filters were packed when the graph was compiled, and units share them.
+func TestFirstRunPacksNothing(t *testing.T) {
+	for name, g := range graphtest.LargeFilters() {
+		t.Run(name, func(t *testing.T) {
+			m := mustCompile(t, g)
+			defer m.Close()
+			args := graphtest.NewMaker(1).Arguments(m.Graph)
+			for range 2 {
+				u := newUnit(m, delegate.Instance{})
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				mustExecute(t, u, args)
+				runtime.ReadMemStats(&after)
+				scratch := uint64(needsOf(u.graph, u.places, 1).Scratch)
+				if n := after.TotalAlloc - before.TotalAlloc; n > scratch+1<<18 {
+					t.Errorf("the first run of a unit allocates %d bytes, its working memory has %d", n, scratch)
+				}
+			}
+		})
 	}
 }

@@ -30,7 +30,7 @@ func (p *batchProduct) run(e *frame, _ *graph.Node) {
 }
 
 func (p *batchProduct) bind(e *frame, n *graph.Node) {
-	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
+	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
 	p.m, p.n, p.k = out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
 	p.x, p.w, p.y = e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])
 	p.batches = out.Leading(out.Rank - 2)

@@ -44,7 +44,7 @@ func (l *windowProduct) bind(e *frame, n *graph.Node) {
 		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
 	}
-	if l.inBlocks = p.filter.Winograd != nil && l.windows.Winograd(); l.inBlocks {
+	if l.inBlocks = p.filter.winograd != nil && l.windows.Winograd(); l.inBlocks {
 		l.blocks.windowRows, l.blocks.floatProduct = &l.windows, p
 		l.blocks.plan(e)
 	}
@@ -62,7 +62,7 @@ type lineProduct struct {
 
 // plan divides the work into lines, and lines into parts of the channels if lines are few.
 func (l *lineProduct) plan(e *frame) {
-	p, m, w := l.floatProduct, l.filter.Panels[0], l.W
+	p, m, w := l.floatProduct, l.filter.panels[0], l.W
 	p.tiles, p.parts = l.Out.Leading(2), 1
 	macs := max(1, l.Out.Dim[2]*m.N*m.K*w.Groups)
 	if p.tiles < 2*e.threads() {
@@ -91,7 +91,7 @@ func (l *lineProduct) Range(worker, lo, hi int) {
 
 // lines computes n lines of an image, for a part of the channels.
 func (l *lineProduct) lines(scratch []float32, line, n, part int) {
-	w, m, c := l.W, l.filter.Panels[0], l.In.Dim[3]
+	w, m, c := l.W, l.filter.panels[0], l.In.Dim[3]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
 	image, oy, pitch, ldc := line/l.Out.Dim[1]*l.In.Dim[1], line%l.Out.Dim[1], l.In.Dim[2]*c, l.Out.Dim[3]
 	x, first := l.points.X[image*pitch:], 0 // x starts with this line of the image
@@ -119,7 +119,7 @@ func (l *lineProduct) lines(scratch []float32, line, n, part int) {
 
 // line computes a line, for a part of the channels of each group.
 func (l *lineProduct) line(scratch []float32, line, part int) {
-	w, m := l.W, l.filter.Panels[0]
+	w, m := l.W, l.filter.panels[0]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
 	top, lo, hi := l.points.Taps(1, line%l.Out.Dim[1])
 	for ky := lo; ky < hi; ky++ {
@@ -130,11 +130,11 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 	}
 	if lo == hi {
 		y := l.y[line*l.Out.Dim[2]*l.Out.Dim[3]:]
-		for g, m := range l.filter.Panels {
+		for g, m := range l.filter.panels {
 			m.MulAdd(l.Out.Dim[2], 0, 0, nil, 0, l.filter.bias[g*m.N:], 0, y[g*m.N:], l.Out.Dim[3], l.node.Min, l.node.Max, from, to)
 		}
 	}
-	for g, m := range l.filter.Panels {
+	for g, m := range l.filter.panels {
 		finishPanels(l.node, m, l.y[line*l.Out.Dim[2]*l.Out.Dim[3]+g*m.N:], l.Out.Dim[2], l.Out.Dim[3], from, to)
 	}
 }
@@ -142,7 +142,7 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 // multiply adds the taps of row ky of the kernel for a group. The first row is added to the bias; the
 // last result is clamped.
 func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last bool, from, to int) {
-	w, m, c, ldc := l.W, l.filter.Panels[group], l.In.Dim[3], l.Out.Dim[3]
+	w, m, c, ldc := l.W, l.filter.panels[group], l.In.Dim[3], l.Out.Dim[3]
 	y := l.y[line*l.Out.Dim[2]*ldc+group*m.N:]
 	start, lds := y, ldc
 	if first {

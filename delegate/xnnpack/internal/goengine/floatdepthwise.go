@@ -47,14 +47,14 @@ func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 
 func (d *depthwiseLines) bind(e *frame, n *graph.Node) {
 	d.input, d.X, d.Y = nil, e.load(0, n.In[0]), e.result(n.Out[0])
-	if d.plan(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]]) {
+	if d.plan(n, e.shapes[n.In[0]], e.shapes[n.Out[0]]) {
 		e.staged = grow(e.staged, int(4*d.padded.Numel()))
 		d.input, d.X = d.X, tensor.View[float32](e.staged)[:d.padded.Numel()]
 	}
 	d.node, d.Min, d.Max = n, n.Min, n.Max
 	d.setFilter(e.filterOf(n))
 	d.Plan(e.threads())
-	d.lines, d.grain = e.Shapes[n.Out[0]].Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
+	d.lines, d.grain = e.shapes[n.Out[0]].Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
 }
 
 // setFilter refers to the taps and the bias of a filter.

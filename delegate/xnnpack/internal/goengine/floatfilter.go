@@ -9,11 +9,11 @@ import (
 // floatFilter contains the constants of a node, packed for products of floats. The instances of an
 // image share it.
 type floatFilter struct {
-	Panels []*gemm.Panels // by group
+	panels []*gemm.Panels // by group
 	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
 	bias   []float32      // [output channels], zeros for none
 	// Winograd is the same filter for blocks of 2×2 pixels, nil if these do not pay off.
-	Winograd *winogradFilter
+	winograd *winogradFilter
 }
 
 // packer packs a node's filter; panels packs a matrix. Those of depthwise convolutions may have none, see setTaps.
@@ -29,7 +29,7 @@ func packFullyConnected(g *graph.Graph, n *graph.Node, panels packPanels) *float
 	if n.Flags&graph.FlagTransposeWeights != 0 {
 		row, col = cols, 1
 	}
-	return &floatFilter{Panels: []*gemm.Panels{panels(0, k, cols, k, row, col)}}
+	return &floatFilter{panels: []*gemm.Panels{panels(0, k, cols, k, row, col)}}
 }
 
 // packConvolution packs a filter [output channels, kernel H, kernel W, input channels of a group],
@@ -38,7 +38,7 @@ func packConvolution(_ *graph.Graph, n *graph.Node, panels packPanels) *floatFil
 	w, f := n.Window(), &floatFilter{}
 	k := w.KernelH * w.KernelW * w.GroupIn
 	for i := range w.Groups {
-		f.Panels = append(f.Panels, panels(i*w.GroupOut*k, k, w.GroupOut, filterRun(n), 1, k))
+		f.panels = append(f.panels, panels(i*w.GroupOut*k, k, w.GroupOut, filterRun(n), 1, k))
 	}
 	return f
 }
@@ -66,7 +66,7 @@ func packDepthwise(_ *graph.Graph, n *graph.Node, panels packPanels) *floatFilte
 		return f
 	}
 	for i := range w.Groups {
-		f.Panels = append(f.Panels, panels(i*w.GroupOut, k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
+		f.panels = append(f.panels, panels(i*w.GroupOut, k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
 	}
 	return f
 }
@@ -78,15 +78,15 @@ func (f *floatFilter) setTaps(n *graph.Node, numbers []float32) {
 	}
 }
 
-// FilterOf returns the node's packed filter: the image's, or one packed from the operands of this
+// filterOf returns the node's packed filter: the image's, or one packed from the operands of this
 // call.
 func (e *frame) filterOf(n *graph.Node) *floatFilter {
-	if f := e.packed.Floats[n.At]; f != nil {
+	if f := e.packed.floats[n.At]; f != nil {
 		return f
 	}
 	v := n.In[1]
 	numbers := e.load(2, v)
-	f := typeOf(n).pack(e.Graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
+	f := typeOf(n).pack(e.graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
 		return gemm.Pack(numbers[from:], k, cols, run, row, col)
 	})
 	f.setTaps(n, numbers)
@@ -99,8 +99,8 @@ func packsFloats(g *graph.Graph, n *graph.Node) bool {
 	return typeOf(n).pack != nil && !takesInt8(g, n) && areConst(g, n.In[1:])
 }
 
-// PanelElements returns the number of elements in the panels of a node's filter, in all its forms.
-func PanelElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
+// panelElements returns the number of elements in the panels of a node's filter, in all its forms.
+func panelElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
 	return directElements(g, n, shapes) + winogradElements(g, n, shapes)
 }
 
@@ -117,8 +117,8 @@ func directElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
 	return w.Groups * gemm.Size(shapes[n.In[1]].Numel()/max(w.Groups*w.GroupOut, 1), w.GroupOut, filterRun(n))
 }
 
-// HasQuantizedInput reports whether a node's first input is not floating-point.
-func HasQuantizedInput(g *graph.Graph, n *graph.Node) bool {
+// hasQuantizedInput reports whether a node's first input is not floating-point.
+func hasQuantizedInput(g *graph.Graph, n *graph.Node) bool {
 	return !g.Values[n.In[0]].Datatype.IsFloat()
 }
 
@@ -133,17 +133,17 @@ func areConst(g *graph.Graph, list []int) bool {
 
 // biasOf returns the node's bias as floats, zeros for none.
 func (e *frame) biasOf(n *graph.Node) []float32 {
-	channels := e.Shapes[n.Out[0]].Last()
+	channels := e.shapes[n.Out[0]].Last()
 	if len(n.In) < 3 || n.In[2] == graph.None {
 		return make([]float32, channels)
 	}
-	if v := n.In[2]; e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:channels]
+	if v := n.In[2]; e.graph.Values[v].Datatype == graph.FP32 {
+		return tensor.View[float32](e.data[v])[:channels]
 	}
 	numbers := make([]float32, channels)
-	if e.Decode(numbers, n.In[2]); HasQuantizedInput(e.Graph, n) {
-		for i, scale := range filterScales(e.Graph, n, channels) {
-			numbers[i] *= e.Graph.Values[n.In[0]].Quant.Scale * scale
+	if e.decode(numbers, n.In[2]); hasQuantizedInput(e.graph, n) {
+		for i, scale := range filterScales(e.graph, n, channels) {
+			numbers[i] *= e.graph.Values[n.In[0]].Quant.Scale * scale
 		}
 	}
 	return numbers

@@ -35,7 +35,7 @@ const macsPerRange = gemm.MACsPerRange
 
 // plan divides the work. The fields up to source must be set, except tile, tiles and parts.
 func (p *floatProduct) plan(e *frame) {
-	threads, m := e.threads(), p.filter.Panels[0]
+	threads, m := e.threads(), p.filter.panels[0]
 	p.tile, p.parts, p.e = p.tileRows(), 1, e
 	p.tiles = graph.CeilDiv(p.rows, p.tile)
 	macs := max(1, gemm.Work(p.tile, m.N, m.K))
@@ -49,7 +49,7 @@ func (p *floatProduct) plan(e *frame) {
 func (p *floatProduct) tileRows() int {
 	rows := graph.GatheredRows
 	if a, _ := p.source.dense(0, 0); a != nil {
-		rows = graph.DenseRows(p.filter.Panels[0].K)
+		rows = graph.DenseRows(p.filter.panels[0].K)
 	}
 	tiles := graph.CeilDiv(p.rows, rows)
 	return max(1, min(rows, p.rows, graph.RoundUp(graph.CeilDiv(p.rows, max(1, tiles)), evenRows)))
@@ -64,7 +64,7 @@ func (p *floatProduct) multiplyAll() {
 		return
 	}
 	if a, _ := p.source.dense(0, 0); a == nil {
-		p.e.reserve(p.tile * min(graph.GatheredDepth, p.filter.Panels[0].K))
+		p.e.reserve(p.tile * min(graph.GatheredDepth, p.filter.panels[0].K))
 	}
 	p.e.Parallel(p.units, p.grain, p)
 }
@@ -82,7 +82,7 @@ func (p *floatProduct) Range(worker, lo, hi int) {
 // multiply computes a part of the columns of a group, for the tile that starts at row first.
 func (p *floatProduct) multiply(worker, group, first, part int) {
 	p.e.run.Poll()
-	m, rows := p.filter.Panels[group], min(p.tile, p.rows-first)
+	m, rows := p.filter.panels[group], min(p.tile, p.rows-first)
 	from, to := m.Panels()*part/p.parts, m.Panels()*(part+1)/p.parts
 	ldc := p.groups * m.N
 	bias, y, lo, hi := p.filter.bias[group*m.N:], p.y[first*ldc+group*m.N:], p.node.Min, p.node.Max
@@ -123,10 +123,10 @@ type denseProduct struct {
 }
 
 func (l *denseProduct) bind(e *frame, n *graph.Node) {
-	p, k := &l.floatProduct, n.InputChannels(e.Graph)
+	p, k := &l.floatProduct, n.InputChannels(e.graph)
 	p.node, p.filter, p.groups = n, e.filterOf(n), 1
 	p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	p.rows = len(p.y) / p.filter.Panels[0].N
+	p.rows = len(p.y) / p.filter.panels[0].N
 	l.rows = matrix{x: p.x, ld: k, k: k}
 	p.source = &l.rows
 	p.plan(e)

@@ -15,12 +15,12 @@ type transposedLines struct {
 func (l *transposedLines) run(e *frame, _ *graph.Node) { e.Parallel(l.units, l.grain, l) }
 
 func (l *transposedLines) bind(e *frame, n *graph.Node) {
-	w, in, out := n.Window(), e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	w, in, out := n.Window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	l.e, l.node, l.filter, l.groups = e, n, e.filterOf(n), w.Groups
 	l.x, l.y = e.load(0, n.In[0]), e.result(n.Out[0])
 	l.windows = rowsOf(n, in, out, l.x)
 	l.units = out.Leading(2)
-	m := l.filter.Panels[0]
+	m := l.filter.panels[0]
 	l.grain = 1 + macsPerRange/max(1, in.Dim[2]*w.Groups*m.N*m.K/w.StrideH)
 }
 
@@ -57,7 +57,7 @@ func (l *transposedLines) taps(y []float32, line, ky, ldc int) {
 		if run <= 0 {
 			continue
 		}
-		for g, m := range l.filter.Panels {
+		for g, m := range l.filter.panels {
 			a, to := l.x[(line*s.In[2]+first)*s.C+g*s.Group:], y[(first*step+shift)*ldc+g*l.node.Window().GroupOut:]
 			m.MulAdd(run, (ky*s.Kernel[2]+kx)*s.Group, s.Group, a, s.C, to, ldc*step, to, ldc*step, -graph.Inf, graph.Inf, 0, m.Panels())
 		}

@@ -13,15 +13,15 @@ import (
 
 // winogradFilter is a filter of 3×3 taps for blocks of 2×2 pixels: a matrix for each element of a transformed block.
 type winogradFilter struct {
-	Matrices [graph.WinogradTerms]*gemm.Panels
+	matrices [graph.WinogradTerms]*gemm.Panels
 	zeros    []float32 // a row
 }
 
 // newWinogradFilter returns a filter in memory, which [packWinograd] sets.
 func newWinogradFilter(memory []byte, k, cols int) *winogradFilter {
 	f, numbers, size := &winogradFilter{zeros: make([]float32, cols)}, tensor.View[float32](memory), gemm.Size(k, cols, k)
-	for i := range f.Matrices {
-		f.Matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
+	for i := range f.matrices {
+		f.matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
 	}
 	return f
 }
@@ -64,7 +64,7 @@ func (l *winogradProduct) plan(e *frame) {
 	l.blocks, l.tile = l.Out.Dim[0]*l.down*l.across, l.WinogradTile()
 	tiles := graph.CeilDiv(l.blocks, l.tile)
 	if l.parts = 1; tiles < 2*e.threads() {
-		l.parts = min(l.filter.Panels[0].Panels(), 2*e.threads())
+		l.parts = min(l.filter.panels[0].Panels(), 2*e.threads())
 	} else { // each thread has as many
 		l.tile = graph.CeilDiv(l.blocks, graph.RoundUp(tiles, e.threads()))
 		tiles = graph.CeilDiv(l.blocks, l.tile)
@@ -85,21 +85,21 @@ func (l *winogradProduct) run() bool {
 func (l *winogradProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi && !l.faults.Load(); t++ {
 		l.e.run.Poll()
-		first, part, panels := t/l.parts*l.tile, t%l.parts, l.filter.Panels[0].Panels()
+		first, part, panels := t/l.parts*l.tile, t%l.parts, l.filter.panels[0].Panels()
 		l.multiplyBlocks(l.e.workers[worker].line, first, min(l.tile, l.blocks-first), panels*part/l.parts, panels*(part+1)/l.parts)
 	}
 }
 
 // multiplyBlocks computes panels [from, to) of n blocks from the given one on.
 func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n, from, to int) {
-	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.Winograd, float32(math.Inf(1))
+	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.winograd, float32(math.Inf(1))
 	scratch = scratch[:l.WinogradWork()]
 	v, scratch := scratch[:graph.WinogradTerms*n*c], scratch[graph.WinogradTerms*n*c:]
 	sums, edge := scratch[:graph.WinogradTerms*n*cols], scratch[graph.WinogradTerms*n*cols:]
 	for i := range n {
 		l.input(edge, first+i, v[i*c:], n*c)
 	}
-	for i, m := range f.Matrices {
+	for i, m := range f.matrices {
 		start := f.zeros
 		if i == winogradBias {
 			start = l.filter.bias

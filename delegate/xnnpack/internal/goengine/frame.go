@@ -9,10 +9,10 @@ import (
 
 // frame is what the loops of a unit work on: the values of its graph, packed constants, working memory and threads.
 type frame struct {
-	Graph  *graph.Graph
-	Shapes []graph.Shape
-	Bytes  [][]byte  // of every value, including constants and arguments
-	Tokens [][]token // scales of dynamically quantized values
+	graph  *graph.Graph
+	shapes []graph.Shape
+	data   [][]byte  // of every value, including constants and arguments
+	tokens [][]token // scales of dynamically quantized values
 	packed *packed
 	pool   *cpu.Pool
 	run    cpu.Run
@@ -39,8 +39,8 @@ type worker struct {
 
 // token is the scale and zero point of one group of dynamically quantized elements.
 type token struct {
-	Scale float32
-	Zero  int32
+	scale float32
+	zero  int32
 }
 
 // Parallel implements [strided.Threads].
@@ -57,20 +57,20 @@ func (e *frame) threads() int {
 // load returns the numbers of a value. Unless they are float32, it decodes them into the i-th
 // buffer.
 func (e *frame) load(i, v int) []float32 {
-	n := e.Shapes[v].Numel()
-	if e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:n]
+	n := e.shapes[v].Numel()
+	if e.graph.Values[v].Datatype == graph.FP32 {
+		return tensor.View[float32](e.data[v])[:n]
 	}
 	e.slots[i] = grow(e.slots[i], n)
-	e.Decode(e.slots[i], v)
+	e.decode(e.slots[i], v)
 	return e.slots[i]
 }
 
 // result returns the buffer for the numbers of an output; store writes them to the output.
 func (e *frame) result(v int) []float32 {
-	n := e.Shapes[v].Numel()
-	if e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:n]
+	n := e.shapes[v].Numel()
+	if e.graph.Values[v].Datatype == graph.FP32 {
+		return tensor.View[float32](e.data[v])[:n]
 	}
 	e.out = grow(e.out, n)
 	return e.out
@@ -78,7 +78,7 @@ func (e *frame) result(v int) []float32 {
 
 // store rounds the numbers of result to the datatype of the value.
 func (e *frame) store(v int) {
-	if e.Graph.Values[v].Datatype != graph.FP32 {
+	if e.graph.Values[v].Datatype != graph.FP32 {
 		e.encode(v, e.out)
 	}
 }

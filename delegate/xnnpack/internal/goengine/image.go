@@ -16,10 +16,10 @@ import (
 // Image is a graph that the Go engine runs, or the calls that the library does not run.
 type Image struct {
 	*graph.Compilation
-	places    *Places     // of values between nodes, at the declared sizes; nil if units plan their own
+	places    *placement  // of values between nodes, at the declared sizes; nil if units plan their own
 	memory    graph.Needs // at the declared sizes
-	PackOnce  sync.Once
-	Packed    *packed // nil until the constants are packed
+	packOnce  sync.Once
+	packed    *packed // nil until the constants are packed
 	CacheNote string  // where the packed constants are, if a cache is requested
 }
 
@@ -33,7 +33,7 @@ func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCach
 		return nil, err
 	}
 	m.places = placesFor(m.Graph, m.Shapes)
-	m.memory = NeedsOf(m.Graph, m.places, m.InstanceThreads())
+	m.memory = needsOf(m.Graph, m.places, m.InstanceThreads())
 	if err := m.memory.Check(m.Limits); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCach
 		return nil, err
 	}
 	m.CacheNote = note
-	m.PackOnce.Do(func() { m.Packed = packed })
+	m.packOnce.Do(func() { m.packed = packed })
 	return m, nil
 }
 
@@ -52,23 +52,23 @@ func evaluate(g *graph.Graph, args []*tensor.Value) error {
 	for i := range g.Values {
 		m.Shapes = append(m.Shapes, g.Values[i].Shape)
 	}
-	return NewUnit(m, delegate.Instance{}).Execute(context.Background(), args)
+	return newUnit(m, delegate.Instance{}).Execute(context.Background(), args)
 }
 
 // constants returns the packed constants. Where the library runs the graph, they are packed for the first call that it
 // does not run.
 func (m *Image) constants() *packed {
-	m.PackOnce.Do(func() {
-		m.Packed, _ = PackConstants(context.Background(), m.Graph, m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
+	m.packOnce.Do(func() {
+		m.packed, _ = packConstants(context.Background(), m.Graph, m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
 	})
-	return m.Packed
+	return m.packed
 }
 
 // Name returns the name of the engine.
 func (m *Image) Name() string { return "go" }
 
 // Unit creates a unit.
-func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) { return NewUnit(m, in), nil }
+func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) { return newUnit(m, in), nil }
 
 // Needs returns the memory at the declared sizes.
 func (m *Image) Needs() graph.Needs { return m.memory }
@@ -78,8 +78,8 @@ func (m *Image) Facts() [][2]string { return nil }
 
 // Close frees the packed constants.
 func (m *Image) Close() {
-	if m.Packed != nil {
-		m.Packed.Memory.Close()
+	if m.packed != nil {
+		m.packed.memory.Close()
 	}
 }
 
@@ -118,7 +118,7 @@ func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed
 		p, err = w.pack(ctx, m.InstanceThreads())
 		return err
 	}
-	if w.size < PackedLeast {
+	if w.size < packedLeast {
 		c.Folder = ""
 	}
 	note, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".gopacked", DependsOn: packedFor, Pack: pack,
@@ -127,21 +127,21 @@ func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed
 	return p, note, err
 }
 
-// NewUnit creates a unit of an image.
-func NewUnit(m *Image, in delegate.Instance) *Unit {
+// newUnit creates a unit of an image.
+func newUnit(m *Image, in delegate.Instance) *unit {
 	n := len(m.Graph.Values)
-	e := &Unit{
-		frame: frame{Graph: m.Graph, Shapes: slices.Clone(m.Shapes), Bytes: make([][]byte, n), Tokens: make([][]token, n),
+	e := &unit{
+		frame: frame{graph: m.Graph, shapes: slices.Clone(m.Shapes), data: make([][]byte, n), tokens: make([][]token, n),
 			packed: m.constants(), pool: in.Pool},
-		memory: memory{Arena: arenaIn(in.Scratch), blocks: in.Blocks, Planned: m.places, Places: m.places},
+		memory: memory{arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places},
 		limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
 	}
 	for i := range e.steps {
 		n := &m.Graph.Nodes[i]
-		e.steps[i] = step{node: n, loop: typeOf(n).Loop(&e.frame, n)}
+		e.steps[i] = step{node: n, loop: typeOf(n).loop(&e.frame, n)}
 	}
 	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
-		e.Arena.expect(NeedsOf(m.Graph, m.places, e.threads()).Shared) // an image is planned for the threads of most instances
+		e.arena.expect(needsOf(m.Graph, m.places, e.threads()).Shared) // an image is planned for the threads of most instances
 	}
 	if m.places != nil && e.blocks != nil {
 		e.worked = workBlock(m.Graph, m.places.shapes, m.InstanceThreads()).Span
@@ -150,7 +150,7 @@ func NewUnit(m *Image, in delegate.Instance) *Unit {
 		e.args[i].Used = used
 	}
 	for v := range m.Graph.Values {
-		e.Bytes[v] = m.Graph.Values[v].Data
+		e.data[v] = m.Graph.Values[v].Data
 	}
 	if len(m.Args) > 0 && !m.HasDynamicArgs() && !m.Shown {
 		e.prepare()

@@ -20,7 +20,7 @@ func bytesAs(x *graph.Value) (simd.Quantized, bool) {
 
 // isBytes reports whether a value consists of bytes with one scale.
 func (e *frame) isBytes(v int) bool {
-	_, ok := bytesAs(&e.Graph.Values[v])
+	_, ok := bytesAs(&e.graph.Values[v])
 	return ok
 }
 
@@ -67,32 +67,32 @@ func (l *int8Elements) Range(_, lo, hi int) {
 			x := l.x[g*l.row:][:l.row]
 			t := dynamicToken(x)
 			l.tokens[g] = t
-			q := simd.Quantized{Signed: true, Zero: t.Zero, Lo: -128, Hi: 127}
+			q := simd.Quantized{Signed: true, Zero: t.zero, Lo: -128, Hi: 127}
 			q.Quantize(l.out[g*l.row:], x, reciprocal(t, l.half))
 		}
 	}
 }
 
 func (l *int8Elements) bind(e *frame, n *graph.Node) {
-	in, out := &e.Graph.Values[n.In[0]], &e.Graph.Values[n.Out[0]]
-	l.units, l.grain = e.Shapes[n.Out[0]].Numel(), elementsPerRange/2
+	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
+	l.units, l.grain = e.shapes[n.Out[0]].Numel(), elementsPerRange/2
 	switch l.op {
 	case lookUp:
 		if l.table == nil {
 			l.table = tableOf(n, in, out, l.f)
 		}
-		l.in, l.out, l.grain = e.Bytes[n.In[0]][:l.units], e.Bytes[n.Out[0]][:l.units], elementsPerRange
+		l.in, l.out, l.grain = e.data[n.In[0]][:l.units], e.data[n.Out[0]][:l.units], elementsPerRange
 	case dequantizeAll:
 		l.q, _ = bytesAs(in)
-		l.scale, l.in, l.y = in.Quant.Scale, e.Bytes[n.In[0]][:l.units], e.result(n.Out[0])
+		l.scale, l.in, l.y = in.Quant.Scale, e.data[n.In[0]][:l.units], e.result(n.Out[0])
 	case quantizeAll:
 		l.q, _ = bytesAs(out)
-		l.scale, l.out, l.x = out.Quant.Scale, e.Bytes[n.Out[0]][:l.units], e.load(0, n.In[0])
+		l.scale, l.out, l.x = out.Quant.Scale, e.data[n.Out[0]][:l.units], e.load(0, n.In[0])
 	case quantizeTokens:
-		s := e.Shapes[n.Out[0]]
+		s := e.shapes[n.Out[0]]
 		groups := s.Leading(s.Rank - out.Quant.Nonbatch)
-		e.Tokens[n.Out[0]] = grow(e.Tokens[n.Out[0]], groups)
-		l.half, l.tokens, l.out, l.row = in.Datatype == graph.FP16, e.Tokens[n.Out[0]], e.Bytes[n.Out[0]], l.units/groups
+		e.tokens[n.Out[0]] = grow(e.tokens[n.Out[0]], groups)
+		l.half, l.tokens, l.out, l.row = in.Datatype == graph.FP16, e.tokens[n.Out[0]], e.data[n.Out[0]], l.units/groups
 		l.units, l.grain = groups, 1+elementsPerRange/4/l.row
 	}
 }
@@ -127,7 +127,7 @@ func (l *copyFloats) run(*frame, *graph.Node) { copy(l.y, l.x) }
 
 // convert returns the loop of a conversion.
 func convert(e *frame, n *graph.Node) loop {
-	in, out := e.Graph.Values[n.In[0]].Datatype, e.Graph.Values[n.Out[0]].Datatype
+	in, out := e.graph.Values[n.In[0]].Datatype, e.graph.Values[n.Out[0]].Datatype
 	switch {
 	case out == graph.QDInt8:
 		return &int8Elements{op: quantizeTokens}
@@ -163,19 +163,19 @@ const byteChunk = 4096
 var binaryOps = map[uint8]simd.BinaryOp{graph.TagAdd: simd.BinaryAdd, graph.TagMultiply: simd.BinaryMul, graph.TagSubtract: simd.BinarySub}
 
 func (l *int8Binary) bind(e *frame, n *graph.Node) {
-	out := &e.Graph.Values[n.Out[0]]
-	a, b := &e.Graph.Values[n.In[0]].Quant, &e.Graph.Values[n.In[1]].Quant
+	out := &e.graph.Values[n.Out[0]]
+	a, b := &e.graph.Values[n.In[0]].Quant, &e.graph.Values[n.In[1]].Quant
 	q, _ := bytesAs(out)
 	l.f = simd.Binary{A: simd.Operand{Zero: a.ZeroPoint, Scale: a.Scale}, B: simd.Operand{Zero: b.ZeroPoint, Scale: b.Scale},
 		Min: n.Min, Max: n.Max, Scale: out.Quant.Scale, Out: q}
-	l.e, l.dst, l.operands = e, e.Bytes[n.Out[0]], [2][]uint8{e.Bytes[n.In[0]], e.Bytes[n.In[1]]}
+	l.e, l.dst, l.operands = e, e.data[n.Out[0]], [2][]uint8{e.data[n.In[0]], e.data[n.In[1]]}
 	for i := range e.workers {
 		if w := &e.workers[i]; w.binary == nil {
 			w.binary = new(simd.Binary)
 		}
 	}
-	s := e.Shapes[n.Out[0]]
-	l.plan(s, repeated(e.Shapes[n.In[0]], s), repeated(e.Shapes[n.In[1]], s))
+	s := e.shapes[n.Out[0]]
+	l.plan(s, repeated(e.shapes[n.In[0]], s), repeated(e.shapes[n.In[1]], s))
 }
 
 func (l *int8Binary) run(e *frame, _ *graph.Node) {
@@ -277,9 +277,9 @@ func maxPool(e *frame, n *graph.Node) loop {
 }
 
 func (p *int8MaxPool) bind(e *frame, n *graph.Node) {
-	in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	p.e, p.node, p.out = e, n, out
-	p.q, _ = bytesAs(&e.Graph.Values[n.In[0]])
+	p.q, _ = bytesAs(&e.graph.Values[n.In[0]])
 	if p.staged = p.stage.plan(n, in, out, -in.Dim[3]&(simd.DotCols-1)); p.staged {
 		p.off = p.stage.Offsets(p.off[:0], false)
 	}
@@ -290,7 +290,7 @@ func (p *int8MaxPool) run(e *frame, n *graph.Node) {
 		p.floats.run(e, n)
 		return
 	}
-	p.a = e.Bytes[n.In[0]]
+	p.a = e.data[n.In[0]]
 	if p.stage.needed {
 		e.staged = grow(e.staged, int(p.stage.bytes()))
 		p.stage.Copy(e.staged, p.a, func(int) uint8 { return uint8(p.q.Lo) })
@@ -307,14 +307,14 @@ func (p *int8MaxPool) Range(_, lo, hi int) {
 	c := p.out.Dim[3]
 	for line := lo; line < hi; line++ {
 		at := p.stage.Offset(line/p.out.Dim[1], line%p.out.Dim[1], 0)
-		simd.MaximumRow(p.q.Signed, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*c:], c, p.a, at, p.stage.Stride[2]*c, p.off, p.out.Dim[2], c)
+		simd.MaximumRow(p.q.Signed, p.e.data[p.node.Out[0]][line*p.out.Dim[2]*c:], c, p.a, at, p.stage.Stride[2]*c, p.off, p.out.Dim[2], c)
 	}
 }
 
 // boundBytes clamps a node's output to its bounds.
 func (e *frame) boundBytes(n *graph.Node) {
 	y := e.result(n.Out[0])
-	e.Decode(y, n.Out[0])
+	e.decode(y, n.Out[0])
 	boundFloats(n, y)
 	e.store(n.Out[0])
 }
@@ -322,7 +322,7 @@ func (e *frame) boundBytes(n *graph.Node) {
 // reciprocal returns the factor that converts numbers to elements. For halves the factor is rounded
 // to a half, too.
 func reciprocal(t token, half bool) float32 {
-	x := 1 / t.Scale
+	x := 1 / t.scale
 	if half {
 		x = float16.Fromfloat32(x).Float32()
 	}

@@ -49,8 +49,8 @@ func (*int8Product) bind(*frame, *graph.Node) {}
 
 // plan plans the product for the unit's shapes.
 func (p *int8Product) plan() {
-	n, in := p.node, p.e.Shapes[p.node.In[0]]
-	p.out, p.window, p.gathers, p.off = p.e.Shapes[n.Out[0]], nil, false, p.off[:0]
+	n, in := p.node, p.e.shapes[p.node.In[0]]
+	p.out, p.window, p.gathers, p.off = p.e.shapes[n.Out[0]], nil, false, p.off[:0]
 	if p.added = p.bias; p.runtimeBias {
 		p.added = slices.Clone(p.bias)
 	}
@@ -94,7 +94,7 @@ func (p *int8Product) tail() int {
 
 func (p *int8Product) planDense(rows int) {
 	p.rows, p.row = rows, p.k
-	in := p.e.Shapes[p.node.In[0]].Numel()
+	in := p.e.shapes[p.node.In[0]].Numel()
 	one := window.Shape{In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilate: [3]int{1, 1, 1}}
 	p.stage.Plan(nhwc.Images{Shape: one, C: in}, 1)
 	p.stage.needed = p.tail() > 0
@@ -170,7 +170,7 @@ func (p *int8Product) run(*frame, *graph.Node) {
 		p.multiply()
 		return
 	}
-	a, b := p.e.Shapes[p.node.In[0]], p.e.Shapes[p.node.In[1]]
+	a, b := p.e.shapes[p.node.In[0]], p.e.shapes[p.node.In[1]]
 	all := p.a
 	for batch := range p.out.Leading(p.out.Rank - 2) {
 		p.first, p.matrix, p.token = batch*p.rows, batchOffset(batch, p.out, b), batchOffset(batch, p.out, a)*p.rows
@@ -190,7 +190,7 @@ func (p *int8Product) multiply() {
 
 // copyBias copies a bias that is computed at run time to the padded columns.
 func (p *int8Product) copyBias() {
-	bias := tensor.View[float32](p.e.Bytes[p.node.In[2]])
+	bias := tensor.View[float32](p.e.data[p.node.In[2]])
 	for g := range p.groups {
 		copy(p.added[g*p.columns():], bias[g*p.n:][:p.n])
 	}
@@ -199,7 +199,7 @@ func (p *int8Product) copyBias() {
 // loadInput sets p.a to the activations: the input, or its staged copy.
 func (p *int8Product) loadInput() {
 	v := p.node.In[0]
-	src := p.e.Bytes[v]
+	src := p.e.data[v]
 	p.patches.X = src
 	if p.nibbles != nil {
 		p.packRows(src)
@@ -235,17 +235,17 @@ func (p *int8Product) rowsPacked() bool {
 	if p.nibbles == nil || p.node.At == 0 {
 		return false
 	}
-	n, w := &p.e.Graph.Nodes[p.node.At-1], p.e.packed.bytes[p.node.At-1]
+	n, w := &p.e.graph.Nodes[p.node.At-1], p.e.packed.bytes[p.node.At-1]
 	return w != nil && w.nibbles != nil && n.In[0] == p.node.In[0] && w.k == p.k && w.nibbles.K == p.nibbles.K
 }
 
 // zeroByte returns the element that represents 0 in an image.
 func (p *int8Product) zeroByte(image int) uint8 {
 	if !p.dynamic {
-		return uint8(p.e.Graph.Values[p.node.In[0]].Quant.ZeroPoint)
+		return uint8(p.e.graph.Values[p.node.In[0]].Quant.ZeroPoint)
 	}
-	if t := p.e.Tokens[p.node.In[0]]; p.window != nil {
-		return uint8(t[image].Zero)
+	if t := p.e.tokens[p.node.In[0]]; p.window != nil {
+		return uint8(t[image].zero)
 	}
 	return 0
 }
@@ -348,7 +348,7 @@ func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
 	column := panel * simd.DotCols
 	at := g*p.columns() + column
 	q := p.result.quantized(p.signed)
-	q.Requantize(p.e.Bytes[p.node.Out[0]][(from*p.groups+g)*p.n+column:], p.groups*p.n, w.sums, ldc, p.init[at:], p.scales[at:],
+	q.Requantize(p.e.data[p.node.Out[0]][(from*p.groups+g)*p.n+column:], p.groups*p.n, w.sums, ldc, p.init[at:], p.scales[at:],
 		m, min(ldc, p.n-column))
 }
 
@@ -358,7 +358,7 @@ func (r *requantizer) quantized(signed bool) simd.Quantized {
 
 // tokenAt returns the token of the dynamically quantized elements that output row at reads.
 func (p *int8Product) tokenAt(at int) token {
-	tokens := p.e.Tokens[p.node.In[0]]
+	tokens := p.e.tokens[p.node.In[0]]
 	if p.node.Type.Tag == graph.TagBatchMatrixMultiply {
 		return tokens[p.token+at]
 	}
@@ -371,15 +371,15 @@ func (p *int8Product) tokenAt(at int) token {
 // findTokens sets the zero points and scales of the rows starting at row from.
 func (p *int8Product) findTokens(w *int8Work, from int) {
 	w.zeros, w.factors = grow(w.zeros, len(w.rows)), grow(w.factors, len(w.rows))
-	if tokens := p.e.Tokens[p.node.In[0]]; len(tokens) == 1 {
+	if tokens := p.e.tokens[p.node.In[0]]; len(tokens) == 1 {
 		t := tokens[0]
-		simd.Fill(w.factors, t.Scale)
-		simd.Fill(w.zeros, p.zero(t.Zero))
+		simd.Fill(w.factors, t.scale)
+		simd.Fill(w.zeros, p.zero(t.zero))
 		return
 	}
 	for i := range w.rows {
 		t := p.tokenAt(from + i)
-		w.zeros[i], w.factors[i] = p.zero(t.Zero), t.Scale
+		w.zeros[i], w.factors[i] = p.zero(t.zero), t.scale
 	}
 }
 
@@ -410,8 +410,8 @@ func (p *int8Product) element(g, row, column int) int {
 // place returns the destination of the floats of output rows, starting at a column, and the
 // distance between its rows. It is the output, or a buffer that keep copies to the output.
 func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd int) {
-	if v := p.node.Out[0]; p.e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](p.e.Bytes[v])[p.element(g, row, column):], p.groups * p.n
+	if v := p.node.Out[0]; p.e.graph.Values[v].Datatype == graph.FP32 {
+		return tensor.View[float32](p.e.data[v])[p.element(g, row, column):], p.groups * p.n
 	}
 	return w.floats, p.panels * simd.DotCols
 }
@@ -420,11 +420,11 @@ func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd
 // output is float32.
 func (p *int8Product) keep(x []float32, ldx, g, row, column, n, m int) {
 	v := p.node.Out[0]
-	if p.e.Graph.Values[v].Datatype == graph.FP32 {
+	if p.e.graph.Values[v].Datatype == graph.FP32 {
 		return
 	}
 	for i := range m {
-		dst, src := p.e.Bytes[v][2*p.element(g, row+i, column):], x[i*ldx:][:n]
+		dst, src := p.e.data[v][2*p.element(g, row+i, column):], x[i*ldx:][:n]
 		done := simd.FloatToHalf(dst, src)
 		graph.EncodeFP16(tensor.View[uint16](dst)[done:], src[done:])
 	}
@@ -434,7 +434,7 @@ func (p *int8Product) keep(x []float32, ldx, g, row, column, n, m int) {
 func (p *int8Product) depthwise(w *int8Work, lo, hi int) {
 	q := p.result.quantized(p.signed)
 	for line := lo; line < hi; line++ {
-		image, y, to := line/p.out.Dim[1], line%p.out.Dim[1], p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*p.n:]
+		image, y, to := line/p.out.Dim[1], line%p.out.Dim[1], p.e.data[p.node.Out[0]][line*p.out.Dim[2]*p.n:]
 		if p.gathers {
 			p.depthwiseGathered(&q, w, to, line*p.out.Dim[2])
 			continue

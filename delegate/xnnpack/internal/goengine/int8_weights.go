@@ -114,7 +114,7 @@ func byNibbles(g *graph.Graph, n *graph.Node) bool {
 	return n.Window() == nil && g.Values[n.In[1]].Datatype.Info().Bits == 4
 }
 
-// panelBytes8 returns the size of the panels of a node's weights, each with the alignment of PackWork.cut.
+// panelBytes8 returns the size of the panels of a node's weights, each with the alignment of packWork.cut.
 func panelBytes8(g *graph.Graph, n *graph.Node) int64 {
 	x, matrices := layoutInt8(g, n)
 	switch {
@@ -139,7 +139,7 @@ func nibbleGroup(g *graph.Graph, n *graph.Node) int {
 }
 
 // packInt8 packs a node's weights: those of panels by parts of w, the rest by the returned function, after them.
-func packInt8(g *graph.Graph, w *PackWork, n *graph.Node) (*int8Weights, func()) {
+func packInt8(g *graph.Graph, w *packWork, n *graph.Node) (*int8Weights, func()) {
 	x, matrices := layoutInt8(g, n)
 	switch {
 	case byDepth(g, n):
@@ -160,7 +160,7 @@ func packInt8(g *graph.Graph, w *PackWork, n *graph.Node) (*int8Weights, func())
 // packMatrix packs matrix m of a batch, or the filter of a group: [groups·output channels, kernel H, kernel W, input
 // channels of a group], [output, input channels], or their transposes. Segments are the parts of a window that are
 // contiguous in the input.
-func packMatrix(g *graph.Graph, w *PackWork, x *int8Weights, n *graph.Node, m int) {
+func packMatrix(g *graph.Graph, w *packWork, x *int8Weights, n *graph.Node, m int) {
 	transposed := n.Flags&graph.FlagTransposeWeights != 0
 	switch {
 	case n.Type.Tag == graph.TagDepthwiseConv2d: // [1, kernel H, kernel W, groups·output channels]
@@ -183,7 +183,7 @@ func int32Filter(g *graph.Graph, v int) func(i int) int16 {
 }
 
 // pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
-func (x *int8Weights) pack(w *PackWork, v int, at func(i, j int) int) {
+func (x *int8Weights) pack(w *packWork, v int, at func(i, j int) int) {
 	read := int32Filter(w.g, v)
 	x.add(w, func(dst []int8, j int) []int8 {
 		for i := range x.k {
@@ -199,7 +199,7 @@ func (x *int8Weights) pack(w *PackWork, v int, at func(i, j int) int) {
 }
 
 // packColumns is pack for columns that are contiguous in the filter, starting at element from.
-func (x *int8Weights) packColumns(w *PackWork, v, from int) {
+func (x *int8Weights) packColumns(w *packWork, v, from int) {
 	f := &w.g.Values[v]
 	if f.Datatype == graph.QUInt8 {
 		x.pack(w, v, func(i, j int) int { return from + j*x.k + i })
@@ -210,7 +210,7 @@ func (x *int8Weights) packColumns(w *PackWork, v, from int) {
 }
 
 // add packs a matrix in segments.
-func (x *int8Weights) add(w *PackWork, column func(buffer []int8, j int) []int8) {
+func (x *int8Weights) add(w *packWork, column func(buffer []int8, j int) []int8) {
 	segments, k := x.parts(), x.k/x.segments
 	memory := w.cut(simd.DotSize(x.n, segments, k))
 	dot := simd.NewDot(memory, x.n, segments, k)
@@ -256,7 +256,7 @@ func packDepthwise8(g *graph.Graph, w *int8Weights, n *graph.Node) {
 }
 
 // packNibbles packs 4-bit rows of output channels, whose elements have the zero point 8.
-func packNibbles(g *graph.Graph, w *PackWork, x *int8Weights, n *graph.Node) {
+func packNibbles(g *graph.Graph, w *packWork, x *int8Weights, n *graph.Node) {
 	f, groups := &g.Values[n.In[1]], x.k/nibbleGroup(g, n)
 	scale := func(int, int) float32 { return 1 }
 	if f.Datatype == graph.QBInt4 {

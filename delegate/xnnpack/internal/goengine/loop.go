@@ -27,12 +27,12 @@ func (d decoded) run(e *frame, n *graph.Node) {
 // all float32 and the filter, if any, is packed.
 func (e *frame) onFloats(n *graph.Node, l loop) loop {
 	weighted := typeOf(n).pack != nil
-	if weighted && e.packed.Floats[n.At] == nil {
+	if weighted && e.packed.floats[n.At] == nil {
 		return decoded{l}
 	}
 	for _, list := range [][]int{n.In, n.Out} {
 		for k, v := range list {
-			if isPacked := k > 0 && weighted; v != graph.None && !isPacked && e.Graph.Values[v].Datatype != graph.FP32 {
+			if isPacked := k > 0 && weighted; v != graph.None && !isPacked && e.graph.Values[v].Datatype != graph.FP32 {
 				return decoded{l}
 			}
 		}

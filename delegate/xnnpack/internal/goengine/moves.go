@@ -9,7 +9,7 @@ import (
 
 // Copies of elements of any datatype, by element size.
 
-func (e *frame) elementSize(v int) int { return e.Graph.Values[v].Datatype.Info().Bits / 8 }
+func (e *frame) elementSize(v int) int { return e.graph.Values[v].Datatype.Info().Bits / 8 }
 
 // copyBytes copies a value. It does nothing if the two values are the same bytes of an argument.
 type copyBytes struct{}
@@ -17,7 +17,7 @@ type copyBytes struct{}
 func (copyBytes) bind(*frame, *graph.Node) {}
 
 func (copyBytes) run(e *frame, n *graph.Node) {
-	if to, from := e.Bytes[n.Out[0]], e.Bytes[n.In[0]]; !sameBytes(to, from) {
+	if to, from := e.data[n.Out[0]], e.data[n.In[0]]; !sameBytes(to, from) {
 		copy(to, from)
 	}
 }
@@ -48,13 +48,13 @@ func (c *copies) run(e *frame, n *graph.Node) {
 // copy copies the box from a value to the output of the node.
 func (c *copies) copy(e *frame, n *graph.Node, from int) {
 	c.plans.Copy(e, &c.copier, e.elementSize(from), c.box.Shape(),
-		strided.Buffer{Data: e.Bytes[n.Out[0]], Offset: c.box.Into}, strided.Buffer{Data: e.Bytes[from], Offset: c.box.FirstFrom})
+		strided.Buffer{Data: e.data[n.Out[0]], Offset: c.box.Into}, strided.Buffer{Data: e.data[from], Offset: c.box.FirstFrom})
 }
 
 func planTranspose(e *frame, n *graph.Node, c *copies) {
-	out := e.Shapes[n.Out[0]]
+	out := e.shapes[n.Out[0]]
 	c.box = graph.Box{Sizes: out, To: graph.Strides(out)}
-	step := graph.Strides(e.Shapes[n.In[0]])
+	step := graph.Strides(e.shapes[n.In[0]])
 	for i, p := range graph.Params[graph.TransposeParams](n).Perm {
 		c.box.From[i] = step[p]
 	}
@@ -62,8 +62,8 @@ func planTranspose(e *frame, n *graph.Node, c *copies) {
 }
 
 func planSlice(e *frame, n *graph.Node, c *copies) {
-	out := e.Shapes[n.Out[0]]
-	c.box = graph.Box{Sizes: out, To: graph.Strides(out), From: graph.Strides(e.Shapes[n.In[0]])}
+	out := e.shapes[n.Out[0]]
+	c.box = graph.Box{Sizes: out, To: graph.Strides(out), From: graph.Strides(e.shapes[n.In[0]])}
 	for i, offset := range graph.Params[graph.SliceParams](n).Offsets {
 		c.box.FirstFrom += offset * c.box.From[i]
 	}
@@ -79,8 +79,8 @@ func (p *padding) run(e *frame, n *graph.Node) {
 }
 
 func planPad(e *frame, n *graph.Node, c *copies) {
-	in := e.Shapes[n.In[0]]
-	c.box = graph.Box{Sizes: in, To: graph.Strides(e.Shapes[n.Out[0]]), From: graph.Strides(in)}
+	in := e.shapes[n.In[0]]
+	c.box = graph.Box{Sizes: in, To: graph.Strides(e.shapes[n.Out[0]]), From: graph.Strides(in)}
 	for i, before := range graph.Params[graph.PadParams](n).Before {
 		c.box.Into += before * c.box.To[i]
 	}
@@ -89,9 +89,9 @@ func planPad(e *frame, n *graph.Node, c *copies) {
 
 // fill sets every element of a value to x.
 func (e *frame) fill(v int, x float32) {
-	dst, size := e.Bytes[v], e.elementSize(v)
+	dst, size := e.data[v], e.elementSize(v)
 	one := [1]float32{x}
-	if e.Graph.Values[v].Datatype == graph.FP32 {
+	if e.graph.Values[v].Datatype == graph.FP32 {
 		e.result(v)[0] = x
 	} else {
 		e.encode(v, one[:])
@@ -103,11 +103,11 @@ func (e *frame) fill(v int, x float32) {
 
 // planConcatenate copies each input to its offset along the axis.
 func planConcatenate(e *frame, n *graph.Node, c *copies) {
-	out := e.Shapes[n.Out[0]]
+	out := e.shapes[n.Out[0]]
 	axis, _ := graph.Params[graph.ConcatenateParams](n).Dim(out.Rank)
 	at := 0
 	for _, v := range n.In {
-		c.box = graph.Box{Sizes: e.Shapes[v], To: graph.Strides(out), From: graph.Strides(e.Shapes[v])}
+		c.box = graph.Box{Sizes: e.shapes[v], To: graph.Strides(out), From: graph.Strides(e.shapes[v])}
 		c.box.Into = at * c.box.To[axis]
 		c.copy(e, n, v)
 		at += c.box.Sizes.Dim[axis]

@@ -14,52 +14,52 @@ func init() {
 		graph.TagExp: simd.Exp, graph.TagSin: simd.Sin, graph.TagCos: simd.Cos,
 		graph.TagSiLU: simd.SiLU,
 	} {
-		Types[tag] = unary(8, func(_ *graph.Node, dst, src []float32) { f(dst, src) })
+		types[tag] = unary(8, func(_ *graph.Node, dst, src []float32) { f(dst, src) })
 	}
 	for tag, f := range binaryFuncs {
-		Types[tag] = nodeType{work: binaryWork, Loop: func(e *frame, n *graph.Node) loop { return e.binary(n, f) }}
+		types[tag] = nodeType{work: binaryWork, loop: func(e *frame, n *graph.Node) loop { return e.binary(n, f) }}
 	}
 	moved := func(plan func(e *frame, n *graph.Node, c *copies)) nodeType {
-		return nodeType{Loop: func(*frame, *graph.Node) loop { return &copies{plan: plan} }}
+		return nodeType{loop: func(*frame, *graph.Node) loop { return &copies{plan: plan} }}
 	}
-	copied := nodeType{Loop: func(*frame, *graph.Node) loop { return copyBytes{} }}
+	copied := nodeType{loop: func(*frame, *graph.Node) loop { return copyBytes{} }}
 	for tag, t := range map[uint8]nodeType{
 		graph.TagLeakyReLU: unary(4, withScalar(simd.LeakyReLU)),
 		graph.TagELU:       unary(4, withScalar(elu)),
 		graph.TagClamp:     unary(1, clampElements),
-		graph.TagConvert:   {work: convertWork, Loop: convert},
-		graph.TagTable: {Loop: func(_ *frame, n *graph.Node) loop {
+		graph.TagConvert:   {work: convertWork, loop: convert},
+		graph.TagTable: {loop: func(_ *frame, n *graph.Node) loop {
 			return &int8Elements{op: lookUp, table: graph.Params[[256]uint8](n)}
 		}},
 
-		graph.TagConv2d:              {work: products(windowWork), pack: packConvolution, Loop: product[windowProduct]},
-		graph.TagDepthwiseConv2d:     {work: products(depthwiseWork), pack: packDepthwise, Loop: depthwise},
-		graph.TagConvTranspose2d:     {work: products(windowWork), pack: packConvolution, Loop: product[transposedLines]},
-		graph.TagFullyConnected:      {work: products(connectedWork), pack: packFullyConnected, Loop: product[denseProduct]},
-		graph.TagBatchMatrixMultiply: {work: products(batchWork), Loop: product[batchProduct]},
+		graph.TagConv2d:              {work: products(windowWork), pack: packConvolution, loop: product[windowProduct]},
+		graph.TagDepthwiseConv2d:     {work: products(depthwiseWork), pack: packDepthwise, loop: depthwise},
+		graph.TagConvTranspose2d:     {work: products(windowWork), pack: packConvolution, loop: product[transposedLines]},
+		graph.TagFullyConnected:      {work: products(connectedWork), pack: packFullyConnected, loop: product[denseProduct]},
+		graph.TagBatchMatrixMultiply: {work: products(batchWork), loop: product[batchProduct]},
 
-		graph.TagAvgPooling2d:       {work: poolWork, Loop: averagePool},
-		graph.TagMaxPooling2d:       {work: poolWork, Loop: maxPool},
-		graph.TagArgMaxPooling2d:    {work: decodeWork, Loop: func(*frame, *graph.Node) loop { return decoded{argmaxPool{}} }},
-		graph.TagGlobalAvgPooling2d: {work: poolWork, Loop: globalPool},
-		graph.TagSoftmax:            {work: decodeWork, Loop: floats[softmaxRows]},
+		graph.TagAvgPooling2d:       {work: poolWork, loop: averagePool},
+		graph.TagMaxPooling2d:       {work: poolWork, loop: maxPool},
+		graph.TagArgMaxPooling2d:    {work: decodeWork, loop: func(*frame, *graph.Node) loop { return decoded{argmaxPool{}} }},
+		graph.TagGlobalAvgPooling2d: {work: poolWork, loop: globalPool},
+		graph.TagSoftmax:            {work: decodeWork, loop: floats[softmaxRows]},
 
 		graph.TagStaticTranspose:   moved(planTranspose),
 		graph.TagStaticReshape:     copied,
 		graph.TagCopy:              copied,
 		graph.TagStaticSlice:       moved(planSlice),
-		graph.TagStaticConstantPad: {Loop: func(*frame, *graph.Node) loop { return &padding{copies{plan: planPad}} }},
+		graph.TagStaticConstantPad: {loop: func(*frame, *graph.Node) loop { return &padding{copies{plan: planPad}} }},
 		graph.TagConcatenate2:      moved(planConcatenate),
 		graph.TagConcatenate3:      moved(planConcatenate),
 		graph.TagConcatenate4:      moved(planConcatenate),
 		graph.TagConcatenate5:      moved(planConcatenate),
 		graph.TagRearrange:         moved(planRearrange),
-		graph.TagResizeBilinear2D:  {work: resizeWork, Loop: floats[resizeLines]},
-		graph.TagResizePlanes: {work: resizeWork, Loop: func(e *frame, n *graph.Node) loop {
+		graph.TagResizeBilinear2D:  {work: resizeWork, loop: floats[resizeLines]},
+		graph.TagResizePlanes: {work: resizeWork, loop: func(e *frame, n *graph.Node) loop {
 			return e.onFloats(n, &resizeLines{planes: true})
 		}},
 	} {
-		Types[tag] = t
+		types[tag] = t
 	}
 }
 
@@ -83,7 +83,7 @@ func product[L any, P loopOf[L]](e *frame, n *graph.Node) loop { return e.produc
 
 // unary returns the row of a function of each element, which takes about as long as so many multiplications.
 func unary(cost int, f unaryFunc) nodeType {
-	return nodeType{elements: f, work: elementWork, Loop: func(e *frame, n *graph.Node) loop { return e.unary(n, cost, f) }}
+	return nodeType{elements: f, work: elementWork, loop: func(e *frame, n *graph.Node) loop { return e.unary(n, cost, f) }}
 }
 
 // withScalar returns the function with the node's parameter.

@@ -8,9 +8,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Decode converts the elements of value v to float32 numbers.
-func (e *frame) Decode(dst []float32, v int) {
-	x, b := &e.Graph.Values[v], e.Bytes[v]
+// decode converts the elements of value v to float32 numbers.
+func (e *frame) decode(dst []float32, v int) {
+	x, b := &e.graph.Values[v], e.data[v]
 	switch x.Datatype {
 	case graph.FP16, graph.BF16, graph.FP32:
 		graph.DecodeFloats(dst, x.Datatype, b)
@@ -18,10 +18,10 @@ func (e *frame) Decode(dst []float32, v int) {
 		q, _ := bytesAs(x)
 		q.Dequantize(dst, b, x.Quant.Scale)
 	case graph.QDInt8:
-		each := len(dst) / len(e.Tokens[v])
-		for i, t := range e.Tokens[v] {
-			q := simd.Quantized{Signed: true, Zero: t.Zero, Lo: -128, Hi: 127}
-			q.Dequantize(dst[i*each:][:each], b[i*each:], t.Scale)
+		each := len(dst) / len(e.tokens[v])
+		for i, t := range e.tokens[v] {
+			q := simd.Quantized{Signed: true, Zero: t.zero, Lo: -128, Hi: 127}
+			q.Dequantize(dst[i*each:][:each], b[i*each:], t.scale)
 		}
 	case graph.QCInt4, graph.QBInt4:
 		e.decodeNibbles(dst, v)
@@ -36,16 +36,16 @@ func (e *frame) Decode(dst []float32, v int) {
 
 // decodeChannels is like decode, for int8 with one scale per channel.
 func (e *frame) decodeChannels(dst []float32, v int) {
-	x := &e.Graph.Values[v]
-	inner, channels := e.Shapes[v].Trailing(x.Quant.ChannelDim+1), e.Shapes[v].Dim[x.Quant.ChannelDim]
-	for i, q := range tensor.View[int8](e.Bytes[v])[:len(dst)] {
+	x := &e.graph.Values[v]
+	inner, channels := e.shapes[v].Trailing(x.Quant.ChannelDim+1), e.shapes[v].Dim[x.Quant.ChannelDim]
+	for i, q := range tensor.View[int8](e.data[v])[:len(dst)] {
 		dst[i] = float32(q) * x.Quant.Scales[i/inner%channels]
 	}
 }
 
-// decodeNibbles is like Decode, for 4-bit elements of rows with one scale each, or one for each group of elements.
+// decodeNibbles is like decode, for 4-bit elements of rows with one scale each, or one for each group of elements.
 func (e *frame) decodeNibbles(dst []float32, v int) {
-	x, b := &e.Graph.Values[v], e.Bytes[v]
+	x, b := &e.graph.Values[v], e.data[v]
 	q, cols := &x.Quant, x.Shape.Last()
 	for i := range dst {
 		row, col, scale := i/cols, i%cols, float32(0)
@@ -61,7 +61,7 @@ func (e *frame) decodeNibbles(dst []float32, v int) {
 // encode rounds numbers to the elements of value v: 16-bit floats to nearest even, quantized
 // elements to the nearest within the range of the type.
 func (e *frame) encode(v int, src []float32) {
-	x, b := &e.Graph.Values[v], e.Bytes[v]
+	x, b := &e.graph.Values[v], e.data[v]
 	switch x.Datatype {
 	case graph.FP16:
 		graph.EncodeFP16(tensor.View[uint16](b), src)
@@ -93,7 +93,7 @@ func dynamicToken(x []float32) token {
 	lo, hi := min(0, simd.Min(x)), max(0, simd.Max(x))
 	const qmin, qmax = -128, 127
 	if hi-lo-(hi-lo) != 0 { // no scale represents NaN or infinities: all elements become NaN
-		return token{Scale: float32(math.NaN())}
+		return token{scale: float32(math.NaN())}
 	}
 	scale := float32(1)
 	if lo != hi {
@@ -106,5 +106,5 @@ func dynamicToken(x []float32) token {
 	}
 	zero = max(zero, qmin)
 	zero = min(zero, qmax)
-	return token{Scale: 1 / scale, Zero: int32(math.RoundToEven(float64(zero)))}
+	return token{scale: 1 / scale, zero: int32(math.RoundToEven(float64(zero)))}
 }

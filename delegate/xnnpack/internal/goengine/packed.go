@@ -15,18 +15,18 @@ import (
 // packed contains the constants of a graph as the loops of the Go engine read them, by node: filters of products of
 // floats, and of bytes and 4-bit elements. A node has at most one of the two.
 //
-// It is made when the image is compiled, by [PackWork], or by the first call that the library cannot run. The image owns it, and
+// It is made when the image is compiled, by [packWork], or by the first call that the library cannot run. The image owns it, and
 // its units share it and change nothing in it. The panels of all filters are in one block of memory, node by node, whose layout
 // follows from the graph; the block may be a file of the weights cache. After the last part of a filter is packed, its bytes
 // in the program are released. The memory is freed when the image is closed, or is unreachable with its units.
 type packed struct {
-	Floats []*floatFilter
+	floats []*floatFilter
 	bytes  []*int8Weights
-	Memory *filterMemory // of panels, nil for the Go heap
+	memory *filterMemory // of panels, nil for the Go heap
 }
 
-// PackWork is the packing of a graph. Nodes are divided into parts, which goroutines pack in the order of the nodes.
-type PackWork struct {
+// packWork is the packing of a graph. Nodes are divided into parts, which goroutines pack in the order of the nodes.
+type packWork struct {
 	g      *graph.Graph
 	shapes []graph.Shape
 	to     *packed
@@ -35,28 +35,28 @@ type PackWork struct {
 	memory []byte // for panels, node by node
 	free   []byte // the rest of it
 	stored bool   // the memory has the packed panels of an earlier process
-	Nodes  []PackedNode
-	Last   *PackedNode // to which parts are added
+	nodes  []packedNode
+	last   *packedNode // to which parts are added
 	all    []packPart
-	Total  int // elements of all parts
+	total  int // elements of all parts
 	next   atomic.Int64
 
 	mu       sync.Mutex
-	Release  func(*graph.Node) bool
+	release  func(*graph.Node) bool
 	released atomic.Bool // a filter was released
 	fault    any         // the first panic of a part
 }
 
-// PackedNode is a node, some of whose parts are not packed yet.
-type PackedNode struct {
+// packedNode is a node, some of whose parts are not packed yet.
+type packedNode struct {
 	node   *graph.Node
 	left   atomic.Int32
-	Finish func() // packs the rest after the parts
+	finish func() // packs the rest after the parts
 }
 
 // packPart is a range of a node's panels.
 type packPart struct {
-	node *PackedNode
+	node *packedNode
 	pack func()
 }
 
@@ -64,37 +64,37 @@ const (
 	// partElements is the number of elements of a part: fewer than a tenth of a millisecond.
 	partElements = 1 << 16
 	// GoroutineElements is the number of elements for which another goroutine is started.
-	GoroutineElements = 1 << 18
+	goroutineElements = 1 << 18
 )
 
-// PackConstants packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
+// packConstants packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
 // not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx:
 // the graph could not be compiled again.
-func PackConstants(ctx context.Context, g *graph.Graph, shapes []graph.Shape, threads int,
+func packConstants(ctx context.Context, g *graph.Graph, shapes []graph.Shape, threads int,
 	release func(*graph.Node) bool) (*packed, error) {
 	return newPacking(g, shapes, release).pack(ctx, threads)
 }
 
 // newPacking returns the packing of a graph.
-func newPacking(g *graph.Graph, shapes []graph.Shape, release func(*graph.Node) bool) *PackWork {
+func newPacking(g *graph.Graph, shapes []graph.Shape, release func(*graph.Node) bool) *packWork {
 	n := len(g.Nodes)
-	return &PackWork{g: g, shapes: shapes, Release: release, size: panelBytes(g, shapes),
+	return &packWork{g: g, shapes: shapes, release: release, size: panelBytes(g, shapes),
 		to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), nil}}
 }
 
 // pack packs the constants, except the panels that are stored.
-func (w *PackWork) pack(ctx context.Context, threads int) (*packed, error) {
+func (w *packWork) pack(ctx context.Context, threads int) (*packed, error) {
 	if !w.stored {
-		w.to.Memory, w.memory = newFilterMemory(w.size)
+		w.to.memory, w.memory = newFilterMemory(w.size)
 	}
 	w.free = w.memory
 	w.floats = w.frame()
-	w.Nodes = make([]PackedNode, len(w.g.Nodes))
+	w.nodes = make([]packedNode, len(w.g.Nodes))
 	for i := range w.g.Nodes {
-		w.add(&w.Nodes[i], &w.g.Nodes[i])
+		w.add(&w.nodes[i], &w.g.Nodes[i])
 	}
-	if err := w.Run(ctx, threads); err != nil {
-		w.to.Memory.Close()
+	if err := w.run(ctx, threads); err != nil {
+		w.to.memory.Close()
 		return nil, err
 	}
 	return w.to, nil
@@ -105,7 +105,7 @@ func panelBytes(g *graph.Graph, shapes []graph.Shape) (bytes int64) {
 	for i := range g.Nodes {
 		switch n := &g.Nodes[i]; {
 		case packsFloats(g, n):
-			bytes += graph.AlignUp(4 * int64(PanelElements(g, n, shapes)))
+			bytes += graph.AlignUp(4 * int64(panelElements(g, n, shapes)))
 		case takesInt8(g, n):
 			bytes += panelBytes8(g, n)
 		}
@@ -114,19 +114,19 @@ func panelBytes(g *graph.Graph, shapes []graph.Shape) (bytes int64) {
 }
 
 // add divides the packing of a node into parts.
-func (w *PackWork) add(own *PackedNode, n *graph.Node) {
+func (w *packWork) add(own *packedNode, n *graph.Node) {
 	g := w.g
-	own.node, own.Finish, w.Last = n, func() {}, own
+	own.node, own.finish, w.last = n, func() {}, own
 	switch {
 	case packsFloats(g, n):
 		w.addFloats(own)
 	case takesInt8(g, n):
-		w.to.bytes[n.At], own.Finish = packInt8(g, w, n)
+		w.to.bytes[n.At], own.finish = packInt8(g, w, n)
 	default:
 		return
 	}
 	if own.left.Load() == 0 {
-		w.Part(0, func() {})
+		w.part(0, func() {})
 	}
 }
 
@@ -138,9 +138,9 @@ type floatMatrix struct {
 }
 
 // addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
-func (w *PackWork) addFloats(own *PackedNode) {
+func (w *packWork) addFloats(own *packedNode) {
 	n, e, v := own.node, w.floats, own.node.In[1]
-	free := w.cut(4 * PanelElements(w.g, n, w.shapes))
+	free := w.cut(4 * panelElements(w.g, n, w.shapes))
 	var list []floatMatrix
 	f := typeOf(n).pack(w.g, n, func(from, k, cols, run, row, col int) *gemm.Panels {
 		m := gemm.New(tensor.View[float32](free), k, cols, run)
@@ -148,7 +148,7 @@ func (w *PackWork) addFloats(own *PackedNode) {
 		free = free[4*m.Size():]
 		return m
 	})
-	w.to.Floats[n.At], own.Finish = f, func() { f.bias = e.biasOf(n) }
+	w.to.floats[n.At], own.finish = f, func() { f.bias = e.biasOf(n) }
 	w.addWinograd(n, f, free)
 	switch {
 	case w.stored && !n.IsDepthwise():
@@ -159,7 +159,7 @@ func (w *PackWork) addFloats(own *PackedNode) {
 			w.parts(m.memory, m.Panels.Panels(), m.K*min(m.N, simd.PanelCols), func(from, to int) { m.RepackPart(src, m.row, m.col, from, to) })
 		}
 	default:
-		w.Part(w.shapes[v].Numel(), func() {
+		w.part(w.shapes[v].Numel(), func() {
 			numbers := e.filterNumbers(v)
 			f.setTaps(n, numbers)
 			for _, m := range list {
@@ -171,12 +171,12 @@ func (w *PackWork) addFloats(own *PackedNode) {
 }
 
 // addWinograd divides the packing of a filter for blocks of 2×2 pixels, into memory, if there is to be one.
-func (w *PackWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
+func (w *packWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
 	if !hasWinograd(w.g, n, w.shapes) {
 		return
 	}
 	k, cols := n.Window().GroupIn, n.Window().GroupOut
-	f.Winograd = newWinogradFilter(memory, k, cols)
+	f.winograd = newWinogradFilter(memory, k, cols)
 	if w.stored {
 		return
 	}
@@ -187,37 +187,37 @@ func (w *PackWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
 	}
 	for from := 0; from < panels; from += each {
 		to := min(from+each, panels)
-		w.Part((to-from)*graph.WinogradTerms*k*simd.PanelCols, func() {
+		w.part((to-from)*graph.WinogradTerms*k*simd.PanelCols, func() {
 			packWinograd(memory, w.floats.filterNumbers(n.In[1]), k, cols, from, to)
 		})
 	}
 }
 
 // frame returns the values of the graph, whose constants are decoded.
-func (w *PackWork) frame() *frame {
-	e := &frame{Graph: w.g, Shapes: w.shapes, Bytes: make([][]byte, len(w.g.Values))}
+func (w *packWork) frame() *frame {
+	e := &frame{graph: w.g, shapes: w.shapes, data: make([][]byte, len(w.g.Values))}
 	for v := range w.g.Values {
-		e.Bytes[v] = w.g.Values[v].Data
+		e.data[v] = w.g.Values[v].Data
 	}
 	return e
 }
 
 // cut returns the next n bytes of the memory for panels.
-func (w *PackWork) cut(n int) []byte {
+func (w *packWork) cut(n int) []byte {
 	b := w.free[:n:n]
 	w.free = w.free[min(graph.AlignUp(int64(n)), int64(len(w.free))):]
 	return b
 }
 
 // parts divides the panels in memory, of so many elements each, among parts of the last node, unless they are stored.
-func (w *PackWork) parts(memory []byte, panels, elements int, pack func(from, to int)) {
+func (w *packWork) parts(memory []byte, panels, elements int, pack func(from, to int)) {
 	if w.stored {
 		return
 	}
 	each, bytes := max(1, partElements/max(1, elements)), len(memory)/max(1, panels)
 	for from := 0; from < panels; from += each {
 		to := min(from+each, panels)
-		w.Part((to-from)*elements, func() {
+		w.part((to-from)*elements, func() {
 			cpu.Populate(memory[bytes*from : bytes*to])
 			pack(from, to)
 		})
@@ -225,15 +225,15 @@ func (w *PackWork) parts(memory []byte, panels, elements int, pack func(from, to
 }
 
 // Part adds a part of the last node.
-func (w *PackWork) Part(elements int, pack func()) {
-	w.Last.left.Add(1)
-	w.all, w.Total = append(w.all, packPart{w.Last, pack}), w.Total+elements
+func (w *packWork) part(elements int, pack func()) {
+	w.last.left.Add(1)
+	w.all, w.total = append(w.all, packPart{w.last, pack}), w.total+elements
 }
 
 // Run packs all parts. A panic of a part is one of the caller.
-func (w *PackWork) Run(ctx context.Context, threads int) error {
+func (w *packWork) run(ctx context.Context, threads int) error {
 	var others sync.WaitGroup
-	for range min(threads, 1+w.Total/GoroutineElements, len(w.all)) - 1 {
+	for range min(threads, 1+w.total/goroutineElements, len(w.all)) - 1 {
 		others.Go(func() { w.work(ctx) })
 	}
 	w.work(ctx)
@@ -248,7 +248,7 @@ func (w *PackWork) Run(ctx context.Context, threads int) error {
 }
 
 // work packs parts until none is left.
-func (w *PackWork) work(ctx context.Context) {
+func (w *packWork) work(ctx context.Context) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			w.next.Store(int64(len(w.all)))
@@ -268,26 +268,26 @@ func (w *PackWork) work(ctx context.Context) {
 }
 
 // end finishes a node after its last part.
-func (w *PackWork) end(n *PackedNode) {
+func (w *packWork) end(n *packedNode) {
 	if n.left.Add(-1) > 0 {
 		return
 	}
-	n.Finish()
+	n.finish()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Release(n.node) {
+	if w.release(n.node) {
 		w.released.Store(true)
 	}
 }
 
 // filterNumbers returns the numbers of a filter, in memory that must not be modified.
 func (e *frame) filterNumbers(v int) []float32 {
-	x := &e.Graph.Values[v]
-	n := e.Shapes[v].Numel()
+	x := &e.graph.Values[v]
+	n := e.shapes[v].Numel()
 	if x.Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:n]
+		return tensor.View[float32](e.data[v])[:n]
 	}
 	numbers := make([]float32, n)
-	e.Decode(numbers, v)
+	e.decode(numbers, v)
 	return numbers
 }

@@ -1,11 +1,10 @@
-package goengine_test
+package goengine
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
@@ -26,12 +25,12 @@ func BenchmarkPackConstants(b *testing.B) {
 			for b.Loop() {
 				for threads := 1; threads <= 2; threads++ {
 					start := time.Now()
-					p, err := goengine.PackConstants(context.Background(), g, s, threads, func(*graph.Node) bool { return false })
+					p, err := packConstants(context.Background(), g, s, threads, func(*graph.Node) bool { return false })
 					best[threads] = min(best[threads], time.Since(start))
 					if err != nil {
 						b.Fatal(err)
 					}
-					p.Memory.Close()
+					p.memory.Close()
 				}
 			}
 			b.ReportMetric(float64(best[1])/float64(best[2]), "×one-thread")

@@ -1,4 +1,4 @@
-package goengine_test
+package goengine
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
@@ -26,23 +25,23 @@ func TestPackingEnds(t *testing.T) {
 			reason := errors.New("no longer wanted")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(reason)
-			if p, err := goengine.PackConstants(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
+			if p, err := packConstants(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
 				t.Errorf("got %v and %v, want %v", p, err, reason)
 			}
 			var outputs [2][]float64
 			for k, threads := range []int{1, 3} {
 				done := 0
-				p, err := goengine.PackConstants(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return false })
+				p, err := packConstants(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return false })
 				if err != nil {
 					t.Fatal(err)
 				}
 				if done == 0 {
 					t.Error("no filter is released")
 				}
-				m := &goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: s}}
-				m.PackOnce.Do(func() { m.Packed = p })
+				m := &Image{Compilation: &graph.Compilation{Graph: g, Shapes: s}}
+				m.packOnce.Do(func() { m.packed = p })
 				args := graphtest.NewMaker(3).Arguments(g)
-				if err := goengine.NewUnit(m, delegate.Instance{}).Execute(t.Context(), args); err != nil {
+				if err := newUnit(m, delegate.Instance{}).Execute(t.Context(), args); err != nil {
 					t.Fatal(err)
 				}
 				outputs[k] = graphtest.NumbersOf(args[1].Tensor)
@@ -67,22 +66,22 @@ func TestPackingContinues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &goengine.PackWork{Release: func(*graph.Node) bool { return true }}
+	w := &packWork{release: func(*graph.Node) bool { return true }}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w.Nodes, w.Total = make([]goengine.PackedNode, 2), 8*goengine.GoroutineElements
+	w.nodes, w.total = make([]packedNode, 2), 8*goroutineElements
 	ran := 0
-	for i := range w.Nodes {
-		w.Nodes[i].Finish, w.Last = cancel, &w.Nodes[i]
-		w.Part(0, func() { ran++ })
+	for i := range w.nodes {
+		w.nodes[i].finish, w.last = cancel, &w.nodes[i]
+		w.part(0, func() { ran++ })
 	}
-	if err := w.Run(ctx, 1); err != nil || ran != 2 {
+	if err := w.run(ctx, 1); err != nil || ran != 2 {
 		t.Errorf("got %v after %d parts, want both: the first filter was released", err, ran)
 	}
-	w = &goengine.PackWork{Release: func(*graph.Node) bool { return false }, Nodes: make([]goengine.PackedNode, 1), Total: 8 * goengine.GoroutineElements}
-	w.Last = &w.Nodes[0]
+	w = &packWork{release: func(*graph.Node) bool { return false }, nodes: make([]packedNode, 1), total: 8 * goroutineElements}
+	w.last = &w.nodes[0]
 	for range 4 {
-		w.Part(0, func() { panic("planted") })
+		w.part(0, func() { panic("planted") })
 	}
 	func() {
 		defer func() {
@@ -90,9 +89,9 @@ func TestPackingContinues(t *testing.T) {
 				t.Errorf("got panic %v, want the part's", fault)
 			}
 		}()
-		_ = w.Run(context.Background(), 3)
+		_ = w.run(context.Background(), 3)
 	}()
-	if p, err := goengine.PackConstants(context.Background(), g, s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
+	if p, err := packConstants(context.Background(), g, s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
 		t.Error(err)
 	}
 }
@@ -102,19 +101,19 @@ func TestPackingContinues(t *testing.T) {
 func TestPackingLimits(t *testing.T) {
 	for name, g := range graphtest.LargeFilters() {
 		own := compilation(t, g)
-		m, err := goengine.NewImage(t.Context(), own, graph.WeightsCache{})
+		m, err := NewImage(t.Context(), own, graph.WeightsCache{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Close()
 		needs := m.Needs()
-		if n := int64(len(goengine.Panels(m))); n > needs.Weights || n < needs.Weights/4 {
+		if n := int64(len(panelsOf(m))); n > needs.Weights || n < needs.Weights/4 {
 			t.Errorf("%s: panels of %d bytes, counted as %d", name, n, needs.Weights)
 		}
 		for _, less := range []int64{0, 1} {
 			own.Limits, own.Release = delegate.Limits{Memory: needs.Weights + needs.Scratch - less}, func([]byte) bool { return true }
 			folder := t.TempDir()
-			m, err := goengine.NewImage(t.Context(), own, graph.WeightsCache{Folder: folder})
+			m, err := NewImage(t.Context(), own, graph.WeightsCache{Folder: folder})
 			if less == 0 && err != nil || less > 0 && !errors.Is(err, delegate.ErrMemory) {
 				t.Errorf("%s: a limit of %d bytes less than needed: %v", name, less, err)
 			}

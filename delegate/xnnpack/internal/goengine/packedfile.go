@@ -19,32 +19,32 @@ import (
 // graph. All numbers are little-endian:
 //
 //	magic, u32 CRC-32C of the rest, u32 0, u64 size of the panels, zeros
-//	from PackedHeader on: the panels
+//	from packedHeader on: the panels
 //
 // Vectors such as biases and scales are made from the program in every process.
 const (
-	PackedMagic  = "ETRUNGO1"
-	PackedHeader = 64
+	packedMagic  = "ETRUNGO1"
+	packedHeader = 64
 )
 
-// PackedVersion is increased with every change of what panels contain. PackedLeast is the size of panels from which reading a file
+// packedVersion is increased with every change of what panels contain. packedLeast is the size of panels from which reading a file
 // is faster than packing. Tests set them.
 var (
-	PackedVersion       = 6
-	PackedLeast   int64 = 64 << 10
+	packedVersion       = 6
+	packedLeast   int64 = 64 << 10
 )
 
 // packedFor writes what panels depend on besides the graph.
 func packedFor(h io.Writer) {
-	fmt.Fprintln(h, "go engine", PackedVersion, runtime.GOARCH, simd.PackedLayout())
+	fmt.Fprintln(h, "go engine", packedVersion, runtime.GOARCH, simd.PackedLayout())
 }
 
 var errPacked = errors.New("damaged")
 
 // open reads the panels from a file, or maps it.
-func (w *PackWork) open(ctx context.Context, folder *os.Root, name string, mapped bool) error {
-	size := PackedHeader + w.size
-	pages, err := graph.MapWeights(ctx, folder, name, openfile.Rules{Limit: size, Start: len(PackedMagic), Check: checkPackedMagic}, mapped)
+func (w *packWork) open(ctx context.Context, folder *os.Root, name string, mapped bool) error {
+	size := packedHeader + w.size
+	pages, err := graph.MapWeights(ctx, folder, name, openfile.Rules{Limit: size, Start: len(packedMagic), Check: checkPackedMagic}, mapped)
 	if err != nil {
 		return err
 	}
@@ -53,21 +53,21 @@ func (w *PackWork) open(ctx context.Context, folder *os.Root, name string, mappe
 		pages.Close()
 		return errPacked
 	}
-	w.to.Memory, w.memory, w.stored = ownedBy(pages), data[PackedHeader:], true
+	w.to.memory, w.memory, w.stored = ownedBy(pages), data[packedHeader:], true
 	return nil
 }
 
 func checkPackedMagic(start []byte) error {
-	if string(start) != PackedMagic {
+	if string(start) != packedMagic {
 		return errPacked
 	}
 	return nil
 }
 
 // write stores the panels. The file appears complete or not at all.
-func (w *PackWork) write(folder *os.Root, name string) error {
-	head := make([]byte, PackedHeader)
-	copy(head, PackedMagic)
+func (w *packWork) write(folder *os.Root, name string) error {
+	head := make([]byte, packedHeader)
+	copy(head, packedMagic)
 	binary.LittleEndian.PutUint64(head[16:], uint64(w.size))
 	binary.LittleEndian.PutUint32(head[8:], graph.Checksum(head[12:], w.memory))
 	return cachefolder.Replace(folder, name, head, w.memory)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package goengine_test
+package goengine
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/cachefolder"
@@ -54,7 +53,7 @@ func TestPackedFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			clear(file[goengine.PackedHeader:])
+			clear(file[packedHeader:])
 			seal(file)
 			replaceFile(t, path, file)
 			m, got := openPacked(t, g, graph.WeightsCache{Folder: folder, Map: true})
@@ -88,7 +87,7 @@ func TestPackedFileMapped(t *testing.T) {
 		own.Region, own.Release = true, func([]byte) bool { released++; return true }
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		m, err := goengine.NewImage(t.Context(), own, c)
+		m, err := NewImage(t.Context(), own, c)
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +117,7 @@ func TestPackedFileOfOtherLayouts(t *testing.T) {
 		}
 	}
 	miss("first load", g, c)
-	restore := goengine.SetPackedVersion(goengine.PackedVersion + 1)
+	restore := setPackedVersion(packedVersion + 1)
 	miss("another version", g, c)
 	restore()
 	other := graphtest.LargeFilters()["bytes"]
@@ -170,7 +169,7 @@ func TestPackedFileDamaged(t *testing.T) {
 	list := []damage{
 		{"empty", func(b []byte) []byte { return nil }},
 		{"only the magic", func(b []byte) []byte { return b[:8] }},
-		{"only the header", func(b []byte) []byte { return b[:goengine.PackedHeader] }},
+		{"only the header", func(b []byte) []byte { return b[:packedHeader] }},
 		{"short", func(b []byte) []byte { return b[:len(b)-1] }},
 		{"half", func(b []byte) []byte { return b[:len(b)/2] }},
 		{"long", func(b []byte) []byte { return append(b, 0) }},
@@ -213,7 +212,7 @@ func TestPackedFileFolders(t *testing.T) {
 	}
 	check("read only", folder, "from ")
 	if os.Getuid() > 0 { // root writes all the same
-		restore := goengine.SetPackedVersion(goengine.PackedVersion + 1)
+		restore := setPackedVersion(packedVersion + 1)
 		check("read only, without the file", folder, graph.NotKept)
 		restore()
 	}
@@ -279,7 +278,7 @@ func TestPackedFileStops(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	for name, g := range graphtest.LargeFilters() {
-		if m, err := goengine.NewImage(ctx, compilation(t, g), graph.WeightsCache{Folder: t.TempDir()}); m != nil || !errors.Is(err, reason) {
+		if m, err := NewImage(ctx, compilation(t, g), graph.WeightsCache{Folder: t.TempDir()}); m != nil || !errors.Is(err, reason) {
 			t.Errorf("%s: got %v and %v, want %v", name, m, err, reason)
 		}
 	}
@@ -298,15 +297,15 @@ func TestSmallFiltersAreNotStored(t *testing.T) {
 
 // TestPackedFileOfRandomGraphs checks that graphs of random nodes compute the same with their panels from a file.
 func TestPackedFileOfRandomGraphs(t *testing.T) {
-	defer goengine.SetPackedLeast(1)()
+	defer setPackedLeast(1)()
 	folder, used := t.TempDir(), 0
 	for seed := range uint64(150) {
 		g := graphtest.RandomGraph(500+seed, 6)
 		if _, err := g.Declared(); err != nil {
 			continue
 		}
-		compiled := func(c graph.WeightsCache) (*goengine.Image, []float64) {
-			m, err := goengine.NewImage(t.Context(), compilation(t, graphtest.RandomGraph(500+seed, 6)), c)
+		compiled := func(c graph.WeightsCache) (*Image, []float64) {
+			m, err := NewImage(t.Context(), compilation(t, graphtest.RandomGraph(500+seed, 6)), c)
 			if err != nil {
 				return nil, nil
 			}

@@ -1,4 +1,4 @@
-package goengine_test
+package goengine
 
 import (
 	"crypto/sha256"
@@ -7,13 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// packedDigests are digests of the panels of graphtest.LargeFilters, by layout. Whoever changes one increases goengine.PackedVersion:
+// packedDigests are digests of the panels of graphtest.LargeFilters, by layout. Whoever changes one increases packedVersion:
 // files of earlier versions of the program must not be used.
 var packedDigests = map[string]string{
 	"avx512 1 true": "397b3b78517e6417", "avx512 2 true": "6ab9f930a8415a23",
@@ -27,7 +26,7 @@ func TestPackedVersion(t *testing.T) {
 	list := graphtest.LargeFilters()
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		m, _ := openPacked(t, list[name], graph.WeightsCache{})
-		h.Write(goengine.Panels(m))
+		h.Write(panelsOf(m))
 	}
 	got := hex.EncodeToString(h.Sum(nil))[:16]
 	if want, known := packedDigests[simd.PackedLayout()]; !known || got != want {

@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Places contains the items of intermediate values and their offsets in an arena.
-type Places struct {
+// placement contains the items of intermediate values and their offsets in an arena.
+type placement struct {
 	shapes []graph.Shape // for which it was computed
 	index  []int         // by value: its item, or none for values stored elsewhere
 	items  []graph.Item
@@ -19,15 +19,15 @@ type Places struct {
 }
 
 // placesFor computes the places at the given shapes.
-func placesFor(g *graph.Graph, s []graph.Shape) *Places {
+func placesFor(g *graph.Graph, s []graph.Shape) *placement {
 	list, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
-	p := &Places{shapes: s, index: index, items: list}
+	p := &placement{shapes: s, index: index, items: list}
 	p.bytes = p.pack()
 	return p
 }
 
 // pack assigns the offsets. Sizes whose sum is close to the largest number are not packed: no limit permits them.
-func (p *Places) pack() (size int64) {
+func (p *placement) pack() (size int64) {
 	items := make([]pack.Item, len(p.items))
 	for i, it := range p.items {
 		items[i] = pack.Item{Bytes: it.Bytes, First: it.First, Last: it.Last, Align: tensor.Alignment}
@@ -44,10 +44,10 @@ func (p *Places) pack() (size int64) {
 }
 
 // isFor reports whether the places are for the given shapes.
-func (p *Places) isFor(s []graph.Shape) bool { return p != nil && slices.Equal(p.shapes, s) }
+func (p *placement) isFor(s []graph.Shape) bool { return p != nil && slices.Equal(p.shapes, s) }
 
 // cut returns the bytes of the items in an arena.
-func (p *Places) cut(arena []byte) [][]byte {
+func (p *placement) cut(arena []byte) [][]byte {
 	list := make([][]byte, len(p.items))
 	for i, it := range p.items {
 		list[i] = arena[it.Offset:][:it.Bytes]
@@ -86,7 +86,7 @@ func argSpans(g *graph.Graph) []lowering.Span {
 // matches reports whether blocks suit a unit at shapes s: there is one for each item, values fit in them
 // and values that share a block have the same size. The caller of the unit may provide fewer or
 // shorter blocks than declared.
-func (p *Places) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bool {
+func (p *placement) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bool {
 	if p == nil || len(blocks) != len(p.items) {
 		return false
 	}

@@ -42,14 +42,14 @@ func (p *meanOfBytes) bind(e *frame, n *graph.Node) {
 }
 
 func (p *meanOfBytes) run(e *frame, n *graph.Node) {
-	in, out := &e.Graph.Values[n.In[0]], &e.Graph.Values[n.Out[0]]
+	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
 	from, _ := bytesAs(in)
 	to, _ := bytesAs(out)
 	e.slots[0] = grow(e.slots[0], p.in.Numel())
 	p.X, p.Y = e.slots[0], e.result(n.Out[0])
-	from.Dequantize(p.X, e.Bytes[n.In[0]], 1)
+	from.Dequantize(p.X, e.data[n.In[0]], 1)
 	e.Parallel(p.lines, p.grain, p)
-	to.Quantize(e.Bytes[n.Out[0]], p.Y, in.Quant.Scale/out.Quant.Scale/float32(p.in.Dim[1]*p.in.Dim[2]))
+	to.Quantize(e.data[n.Out[0]], p.Y, in.Quant.Scale/out.Quant.Scale/float32(p.in.Dim[1]*p.in.Dim[2]))
 }
 
 func (p *linePool) bind(e *frame, n *graph.Node) {
@@ -72,7 +72,7 @@ func (p *linePool) plan(n *graph.Node, in, out graph.Shape, mean bool) {
 }
 
 func (p *linePool) set(e *frame, n *graph.Node) {
-	if in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]; p.in != in || p.out != out {
+	if in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]; p.in != in || p.out != out {
 		p.in, p.out = in, out
 		p.plan(n, in, out, p.mean)
 		p.Plan(e.threads())
@@ -101,8 +101,8 @@ type argmaxPool struct{}
 func (argmaxPool) bind(*frame, *graph.Node) {}
 
 func (argmaxPool) run(e *frame, n *graph.Node) {
-	x, y, index := e.load(0, n.In[0]), e.result(n.Out[0]), tensor.View[int32](e.Bytes[n.Out[1]])
-	w := rowsOf(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]], x)
+	x, y, index := e.load(0, n.In[0]), e.result(n.Out[0]), tensor.View[int32](e.data[n.Out[1]])
+	w := rowsOf(n, e.shapes[n.In[0]], e.shapes[n.Out[0]], x)
 	for at := range len(y) / w.C {
 		image, oy, ox := w.Point(at)
 		top, y0, y1 := w.Taps(1, oy)
@@ -160,7 +160,7 @@ type softmaxRows struct {
 }
 
 func (s *softmaxRows) bind(e *frame, n *graph.Node) {
-	s.x, s.y, s.c = e.load(0, n.In[0]), e.result(n.Out[0]), e.Shapes[n.In[0]].Last()
+	s.x, s.y, s.c = e.load(0, n.In[0]), e.result(n.Out[0]), e.shapes[n.In[0]].Last()
 }
 
 func (s *softmaxRows) run(e *frame, _ *graph.Node) {

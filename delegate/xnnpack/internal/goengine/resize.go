@@ -37,7 +37,7 @@ type samplePoint struct {
 func (r *resizeLines) run(e *frame, _ *graph.Node) { e.Parallel(r.lines, r.grain, r) }
 
 func (r *resizeLines) bind(e *frame, n *graph.Node) {
-	r.node, r.in = n, e.Shapes[n.In[0]]
+	r.node, r.in = n, e.shapes[n.In[0]]
 	r.out = graph.Params[graph.ResizeParams](n).Shape(r.in)
 	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
 	r.columns = grow(r.columns, r.out.Dim[2])

@@ -12,12 +12,12 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Unit is a unit that computes in Go. It computes floats in float32 and rounds them to the
+// unit computes a graph in Go. It computes floats in float32 and rounds them to the
 // datatype of the value. Sums of quantized products are exact integers, which are scaled in float32
 // and rounded half to even, as in the library. Elementwise functions of quantized values are
 // computed on their dequantized numbers. The library approximates these, so results may differ by
 // one step.
-type Unit struct {
+type unit struct {
 	frame
 	memory
 	limits     delegate.Limits
@@ -33,13 +33,12 @@ type Unit struct {
 
 // memory is where the values between nodes and the working memory of loops are.
 type memory struct {
-	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
-	Planned *Places        // of the blocks
-	worked  lowering.Span  // of the last block: the nodes that may use it
-	Arena   *arena         // contains the bytes of values between nodes if no blocks do
-	Places  *Places        // of the current shapes, in the blocks or in the arena
-	Apart   map[int][]byte // values with their own memory, set by tests
-	kept    int64          // bytes that loops keep between runs
+	blocks  [][]byte      // for the declared sizes, see image.Workspace; nil for none
+	planned *placement    // of the blocks
+	worked  lowering.Span // of the last block: the nodes that may use it
+	arena   *arena        // contains the bytes of values between nodes if no blocks do
+	places  *placement    // of the current shapes, in the blocks or in the arena
+	kept    int64         // bytes that loops keep between runs
 }
 
 // step is a node and its loop.
@@ -51,7 +50,7 @@ type step struct {
 
 // prepare plans a unit of static sizes before its first call. An arena is left to that call: the units of an instance announce
 // what they need first.
-func (e *Unit) prepare() {
+func (e *unit) prepare() {
 	if e.blocks == nil {
 		e.plan()
 		return
@@ -60,7 +59,7 @@ func (e *Unit) prepare() {
 }
 
 // Execute runs the graph. It checks ctx before each node, and in the loops of a node.
-func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
+func (e *unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 	if !e.bound || !graph.SameArguments(e.args, args) {
 		if err := e.bind(args); err != nil {
 			return err
@@ -92,7 +91,7 @@ func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 
 // stopped returns the error of a run that ended with err or a panic after its ctx had ended. The next run binds all loops
 // again.
-func (e *Unit) stopped(ctx context.Context, err error, fault any) error {
+func (e *unit) stopped(ctx context.Context, err error, fault any) error {
 	switch fault {
 	case nil:
 		return err
@@ -104,7 +103,7 @@ func (e *Unit) stopped(ctx context.Context, err error, fault any) error {
 }
 
 // run runs a node.
-func (s *step) run(e *Unit) {
+func (s *step) run(e *unit) {
 	if s.generation != e.generation {
 		s.loop.bind(&e.frame, s.node)
 		s.generation = e.generation
@@ -113,8 +112,8 @@ func (s *step) run(e *Unit) {
 }
 
 // plan plans the loops for the current shapes.
-func (e *Unit) plan() {
-	e.bytes = e.Arena.workers(e.threads())
+func (e *unit) plan() {
+	e.bytes = e.arena.workers(e.threads())
 	for i := range e.steps {
 		if l, ok := e.steps[i].loop.(planner); ok {
 			l.plan()
@@ -124,12 +123,12 @@ func (e *Unit) plan() {
 
 // bind checks the arguments, stores their sizes and addresses, and sets the memory of values
 // between nodes.
-func (e *Unit) bind(args []*tensor.Value) error {
+func (e *unit) bind(args []*tensor.Value) error {
 	rebind := !e.bound
 	e.bound = false
 	ready := e.ready
 	e.ready = false
-	reshaped, err := graph.BindArguments(e.Graph, e.args, args, e.Shapes, rebind)
+	reshaped, err := graph.BindArguments(e.graph, e.args, args, e.shapes, rebind)
 	if err != nil {
 		return err
 	}
@@ -138,8 +137,8 @@ func (e *Unit) bind(args []*tensor.Value) error {
 			return err
 		}
 	}
-	for i, v := range e.Graph.Args {
-		e.Bytes[v] = e.args[i].Data
+	for i, v := range e.graph.Args {
+		e.data[v] = e.args[i].Data
 	}
 	e.finish = slices.ContainsFunc(e.args, func(a *graph.Argument) bool { return a.After != nil })
 	e.bound = true
@@ -150,29 +149,29 @@ func (e *Unit) bind(args []*tensor.Value) error {
 // allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
 // blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
 // need not be enough at others.
-func (e *Unit) allocate() error {
-	w := workAt(e.Graph, e.Shapes, e.threads())
+func (e *unit) allocate() error {
+	w := workAt(e.graph, e.shapes, e.threads())
 	values, loops, inBlocks := e.matchingBlocks(w)
-	if !inBlocks && !e.Places.isFor(e.Shapes) {
-		e.Places = placesFor(e.Graph, slices.Clone(e.Shapes))
+	if !inBlocks && !e.places.isFor(e.shapes) {
+		e.places = placesFor(e.graph, slices.Clone(e.shapes))
 	}
 	own := int64(0)
 	if !inBlocks {
-		own = graph.AlignUp(e.Places.bytes)
+		own = graph.AlignUp(e.places.bytes)
 	}
 	at := own
 	if loops == nil {
 		own = graph.Plus(own, w.shared(e.threads()))
 	}
-	if own > 0 || !e.Planned.isFor(e.Shapes) {
-		needs := needsWith(e.Graph, w, e.Shapes, e.Places.bytes, e.threads())
+	if own > 0 || !e.planned.isFor(e.shapes) {
+		needs := needsWith(e.graph, w, e.shapes, e.places.bytes, e.threads())
 		if err := needs.Check(e.limits); err != nil {
 			return err
 		}
 	}
-	memory := e.Arena.take(own)
+	memory := e.arena.take(own)
 	if !inBlocks {
-		values = e.Places.cut(memory)
+		values = e.places.cut(memory)
 	}
 	if loops == nil {
 		loops = memory[at:]
@@ -186,13 +185,13 @@ func (e *Unit) allocate() error {
 
 // matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
 // the nodes' loops, nil if that does not.
-func (e *Unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
+func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
 	n := len(e.blocks) - 1
-	if e.Planned == nil || n != len(e.Planned.items) {
+	if e.planned == nil || n != len(e.planned.items) {
 		return nil, nil, false
 	}
-	if inBlocks = e.Planned.matches(e.Graph, e.Shapes, e.blocks[:n]); inBlocks {
-		e.Places, values = e.Planned, e.blocks[:n]
+	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
+		e.places, values = e.planned, e.blocks[:n]
 	}
 	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
 		loops = e.blocks[n]
@@ -201,46 +200,42 @@ func (e *Unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks 
 }
 
 // assign sets the bytes of the values between nodes, in the blocks of their items.
-func (e *Unit) assign(blocks [][]byte) {
-	for v, at := range e.Places.index {
+func (e *unit) assign(blocks [][]byte) {
+	for v, at := range e.places.index {
 		if at == graph.None {
 			continue
 		}
-		n := e.Graph.Values[v].Datatype.Bytes(e.Shapes[v])
-		if own := e.Apart[v]; own != nil && len(own) >= n {
-			e.Bytes[v] = own[:n]
-			continue
-		}
-		e.Bytes[v] = blocks[at][: n : n+overread]
+		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
+		e.data[v] = blocks[at][: n : n+overread]
 	}
 }
 
 // SetProfiling implements delegate.Profiler.
-func (e *Unit) SetProfiling(on bool) error {
+func (e *unit) SetProfiling(on bool) error {
 	if e.timed = on; on && e.times == nil {
-		e.times = make([]time.Duration, len(e.Graph.Nodes))
+		e.times = make([]time.Duration, len(e.graph.Nodes))
 	}
 	return nil
 }
 
 // Profile implements delegate.Profiler.
-func (e *Unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
+func (e *unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 	if !e.timed {
 		return dst
 	}
 	for i, t := range e.times {
-		dst = append(dst, delegate.NodeTime{Name: e.Graph.Nodes[i].Type.Name, Duration: t})
+		dst = append(dst, delegate.NodeTime{Name: e.graph.Nodes[i].Type.Name, Duration: t})
 	}
 	return dst
 }
 
 // Close does nothing: the unit's memory is garbage collected.
-func (e *Unit) Close() error { return nil }
+func (e *unit) Close() error { return nil }
 
-var _ lowering.Checker = (*Unit)(nil)
+var _ lowering.Checker = (*unit)(nil)
 
 // Check implements lowering.Checker.
-func (e *Unit) Check(args []*tensor.Value) error {
+func (e *unit) Check(args []*tensor.Value) error {
 	if e.bound && graph.SameArguments(e.args, args) {
 		return nil
 	}
@@ -258,4 +253,4 @@ func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
 }
 
 // Memory returns the bytes that the unit has besides the arena and its blocks.
-func (e *Unit) Memory() int64 { return e.kept }
+func (e *unit) Memory() int64 { return e.kept }

@@ -34,7 +34,7 @@ type windowRows struct {
 
 // windowsOf returns the windows of a node over its first input.
 func (e *frame) windowsOf(n *graph.Node) windowRows {
-	s := n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]])
+	s := n.Windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
 	return windowRows{s, nhwc.Rows[float32]{Images: images(&s), Group: s.W.GroupIn, X: e.load(0, n.In[0])}}
 }
 

@@ -181,7 +181,7 @@ func filterRows(g *graph.Graph, n *graph.Node, s []graph.Shape) int {
 // runtimeFilter adds a filter that is packed in each run.
 func runtimeFilter(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape) {
 	if !packsFloats(g, n) {
-		w.kept = graph.Plus(w.kept, graph.Times(4, PanelElements(g, n, s)+s[n.Out[0]].Last()))
+		w.kept = graph.Plus(w.kept, graph.Times(4, panelElements(g, n, s)+s[n.Out[0]].Last()))
 	}
 }
 
@@ -303,7 +303,7 @@ func packedForGo(g *graph.Graph, s []graph.Shape) (n int64) {
 // packedFloats returns the size of a node's panels, or taps, and bias. Constants of floats are used
 // as they are, except in panels.
 func packedFloats(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 {
-	bytes := graph.Times(4, PanelElements(g, n, s))
+	bytes := graph.Times(4, panelElements(g, n, s))
 	if n.IsDepthwise() {
 		bytes = numberBytes(g, n.In[1], s)
 	}
@@ -316,8 +316,8 @@ func packedFloats(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 {
 	return bytes
 }
 
-// NeedsOf returns the memory of an image and a unit of the Go engine, with values in places.
-func NeedsOf(g *graph.Graph, p *Places, threads int) graph.Needs {
+// needsOf returns the memory of an image and a unit of the Go engine, with values in places.
+func needsOf(g *graph.Graph, p *placement, threads int) graph.Needs {
 	return needsWith(g, workAt(g, p.shapes, threads), p.shapes, p.bytes, threads)
 }
 

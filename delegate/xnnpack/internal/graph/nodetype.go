@@ -50,11 +50,11 @@ const NoValue = 0xFFFFFFFF
 func id(t flatbuf.Table, field int, name string) int { return int(t.Uint32(field, name, 0)) }
 
 // extent reads a size, a padding or a stride.
-func extent(t flatbuf.Table, field int, name string) int { return FromUint32(t.Uint32(field, name, 0)) }
+func extent(t flatbuf.Table, field int, name string) int { return fromUint32(t.Uint32(field, name, 0)) }
 
-// FromUint32 returns v. Where int has 32 bits, it limits v to a quarter of the largest int: no
+// fromUint32 returns v. Where int has 32 bits, it limits v to a quarter of the largest int: no
 // memory holds that many elements, and sums of four do not overflow.
-func FromUint32(v uint32) int { return int(min(uint64(v), math.MaxInt/4)) }
+func fromUint32(v uint32) int { return int(min(uint64(v), math.MaxInt/4)) }
 
 // Functions that read fields which several types share.
 
@@ -87,7 +87,7 @@ func readBinary(r *Reader, t flatbuf.Table, n *Node) {
 
 // readDims reads a vector of sizes.
 func readDims(t flatbuf.Table, field int, name string) []int {
-	return flatbuf.Slice(t.Vector(field, name, 4), func(v flatbuf.Vector, i int) int { return FromUint32(v.Uint32(i)) })
+	return flatbuf.Slice(t.Vector(field, name, 4), func(v flatbuf.Vector, i int) int { return fromUint32(v.Uint32(i)) })
 }
 
 // Checks that several types share.

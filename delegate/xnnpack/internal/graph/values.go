@@ -81,7 +81,7 @@ func (r *Reader) readTensor(v *Value, t flatbuf.Table, place string) error {
 	}
 	v.Shape.Rank = dims.Len()
 	for i := range v.Shape.Rank {
-		v.Shape.Dim[i] = FromUint32(dims.Uint32(i))
+		v.Shape.Dim[i] = fromUint32(dims.Uint32(i))
 	}
 	if v.Shape.Rank == 0 {
 		v.Shape = ShapeOf(1)

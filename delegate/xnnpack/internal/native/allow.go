@@ -57,10 +57,10 @@ func RefusesNode(g *graph.Graph, n *graph.Node, s []graph.Shape) string {
 			}
 		}
 	}
-	if typeOf(n).Rule == nil {
+	if typeOf(n).rule == nil {
 		return ""
 	}
-	return typeOf(n).Rule(g, n, s)
+	return typeOf(n).rule(g, n, s)
 }
 
 // outside returns a reason if x is not within [lo, hi), else "".

@@ -55,7 +55,7 @@ func (b *builder) node(n *graph.Node) call {
 	if isViaFloats(b.graph, n) {
 		return b.viaFloats(n)
 	}
-	return typeOf(n).Define(b, n)
+	return typeOf(n).define(b, n)
 }
 
 // viaFloats defines a node of float32, and the conversions around it.
@@ -75,7 +75,7 @@ func (b *builder) viaFloats(n *graph.Node) call {
 	if c := b.floats(out); c.status != xnn.Success {
 		return c
 	}
-	if c := typeOf(n).Define(b, n); c.status != xnn.Success {
+	if c := typeOf(n).define(b, n); c.status != xnn.Success {
 		return c
 	}
 	return b.convert(b.ids[out], to)

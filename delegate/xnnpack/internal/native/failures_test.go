@@ -101,7 +101,11 @@ func runInGo(t *testing.T, g *graph.Graph, args []*tensor.Value) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{}), args)
+	u, err := (&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}).Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, u, args)
 }
 
 // creation is a way to create a runtime.

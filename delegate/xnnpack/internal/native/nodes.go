@@ -13,13 +13,13 @@ func init() {
 		graph.TagLog: xnn.Log, graph.TagGelu: xnn.Gelu, graph.TagTanh: xnn.Tanh,
 		graph.TagExp: xnn.Exp, graph.TagSin: xnn.Sine, graph.TagCos: xnn.Cosine,
 	} {
-		Types[tag] = nodeType{Define: func(b *builder, n *graph.Node) call { return b.unary(op, nil, n) }}
+		types[tag] = nodeType{define: func(b *builder, n *graph.Node) call { return b.unary(op, nil, n) }}
 	}
 	for tag, t := range map[uint8]nodeType{
-		graph.TagLeakyReLU: {Define: withParam(xnn.LeakyReLU), Rule: finiteScalar, viaFloats: true},
-		graph.TagELU:       {Define: withParam(xnn.ELU), Rule: finiteScalar},
-		graph.TagClamp:     {Define: defineClamp, Rule: every(sameQuantization, boundLimits)},
-		graph.TagConvert:   {Define: func(b *builder, n *graph.Node) call { return b.unary(xnn.Convert, nil, n) }, viaFloats: true},
+		graph.TagLeakyReLU: {define: withParam(xnn.LeakyReLU), rule: finiteScalar, viaFloats: true},
+		graph.TagELU:       {define: withParam(xnn.ELU), rule: finiteScalar},
+		graph.TagClamp:     {define: defineClamp, rule: every(sameQuantization, boundLimits)},
+		graph.TagConvert:   {define: func(b *builder, n *graph.Node) call { return b.unary(xnn.Convert, nil, n) }, viaFloats: true},
 
 		graph.TagAdd:      bounded(xnn.Add, every(sumLimits, boundLimits)),
 		graph.TagSubtract: bounded(xnn.Subtract, every(sumLimits, boundLimits)),
@@ -29,39 +29,39 @@ func init() {
 		graph.TagMaximum:  unbounded(xnn.Maximum),
 		graph.TagPReLU:    unbounded(xnn.PReLU),
 
-		graph.TagConv2d: {Define: (*builder).convolution, Rule: convolutionRules,
+		graph.TagConv2d: {define: (*builder).convolution, rule: convolutionRules,
 			tables: windowTables, scratch: windowScratch, layout: imageChannels},
-		graph.TagDepthwiseConv2d: {Define: (*builder).depthwise, Rule: convolutionRules,
+		graph.TagDepthwiseConv2d: {define: (*builder).depthwise, rule: convolutionRules,
 			tables: windowTables, scratch: windowScratch, layout: imageChannels},
-		graph.TagConvTranspose2d: {Define: (*builder).deconvolution, Rule: every(convolutionRules, transposedLimits), bySize: true,
+		graph.TagConvTranspose2d: {define: (*builder).deconvolution, rule: every(convolutionRules, transposedLimits), bySize: true,
 			tables: windowTables, scratch: windowScratch, layout: imageChannels},
 
-		graph.TagFullyConnected: {Define: (*builder).fullyConnected, scratch: fullyConnectedScratch,
-			Rule: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits)},
-		graph.TagBatchMatrixMultiply: {Define: (*builder).batchMatrix, Rule: oneQuantizedMatrix, scratch: productScratch, layout: fullOperands},
+		graph.TagFullyConnected: {define: (*builder).fullyConnected, scratch: fullyConnectedScratch,
+			rule: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits)},
+		graph.TagBatchMatrixMultiply: {define: (*builder).batchMatrix, rule: oneQuantizedMatrix, scratch: productScratch, layout: fullOperands},
 
-		graph.TagAvgPooling2d: {Define: (*builder).averagePool, Rule: every(windowLimits, averageLimits), bySize: true,
+		graph.TagAvgPooling2d: {define: (*builder).averagePool, rule: every(windowLimits, averageLimits), bySize: true,
 			tables: windowTables, scratch: windowScratch, layout: imageChannels},
-		graph.TagMaxPooling2d: {Define: (*builder).maxPool, Rule: every(windowLimits, poolLimits, boundLimits),
+		graph.TagMaxPooling2d: {define: (*builder).maxPool, rule: every(windowLimits, poolLimits, boundLimits),
 			tables: windowTables, layout: imageChannels},
-		graph.TagArgMaxPooling2d:    {Rule: argmaxLimits, layout: imageChannels},
-		graph.TagGlobalAvgPooling2d: {Define: (*builder).globalPool, Rule: meanLimits, tables: reduceTables, scratch: reduceScratch},
-		graph.TagSoftmax:            {Define: (*builder).softmax},
+		graph.TagArgMaxPooling2d:    {rule: argmaxLimits, layout: imageChannels},
+		graph.TagGlobalAvgPooling2d: {define: (*builder).globalPool, rule: meanLimits, tables: reduceTables, scratch: reduceScratch},
+		graph.TagSoftmax:            {define: (*builder).softmax},
 
-		graph.TagStaticTranspose: {Define: (*builder).transpose, Rule: nativeMove},
-		graph.TagStaticReshape:   {Define: (*builder).reshape, Rule: nativeMove},
-		graph.TagCopy:            {Define: (*builder).copy, Rule: nativeMove},
-		graph.TagStaticSlice:     {Define: (*builder).slice, Rule: nativeMove},
-		graph.TagStaticConstantPad: {Define: (*builder).pad,
-			Rule: every(nativeMove, finiteParam(func(n *graph.Node) float32 { return graph.Params[graph.PadParams](n).Value }))},
-		graph.TagConcatenate2: {Define: (*builder).concatenate, Rule: nativeMove, perInput: true},
-		graph.TagConcatenate3: {Define: (*builder).concatenate, Rule: nativeMove, perInput: true},
-		graph.TagConcatenate4: {Define: (*builder).concatenate, Rule: nativeMove, perInput: true},
-		graph.TagConcatenate5: {Define: (*builder).concatenate, Rule: nativeMove, perInput: true},
-		graph.TagResizeBilinear2D: {Define: (*builder).resize, Rule: every(nativeMove, resizeLimits), bySize: true,
+		graph.TagStaticTranspose: {define: (*builder).transpose, rule: nativeMove},
+		graph.TagStaticReshape:   {define: (*builder).reshape, rule: nativeMove},
+		graph.TagCopy:            {define: (*builder).copy, rule: nativeMove},
+		graph.TagStaticSlice:     {define: (*builder).slice, rule: nativeMove},
+		graph.TagStaticConstantPad: {define: (*builder).pad,
+			rule: every(nativeMove, finiteParam(func(n *graph.Node) float32 { return graph.Params[graph.PadParams](n).Value }))},
+		graph.TagConcatenate2: {define: (*builder).concatenate, rule: nativeMove, perInput: true},
+		graph.TagConcatenate3: {define: (*builder).concatenate, rule: nativeMove, perInput: true},
+		graph.TagConcatenate4: {define: (*builder).concatenate, rule: nativeMove, perInput: true},
+		graph.TagConcatenate5: {define: (*builder).concatenate, rule: nativeMove, perInput: true},
+		graph.TagResizeBilinear2D: {define: (*builder).resize, rule: every(nativeMove, resizeLimits), bySize: true,
 			tables: resizeTables, layout: imageChannels, viaFloats: true},
 	} {
-		Types[tag] = t
+		types[tag] = t
 	}
 }
 
@@ -78,11 +78,11 @@ func defineClamp(b *builder, n *graph.Node) call {
 
 // bounded returns the row of a function of two operands that clamps its output.
 func bounded(op xnn.BinaryOperator, r rule) nodeType {
-	return nodeType{Rule: r, clampsApart: true, Define: func(b *builder, n *graph.Node) call {
+	return nodeType{rule: r, clampsApart: true, define: func(b *builder, n *graph.Node) call {
 		return b.binary(op, &xnn.BinaryParams{OutputMin: float64(n.Min), OutputMax: float64(n.Max)}, n)
 	}}
 }
 
 func unbounded(op xnn.BinaryOperator) nodeType {
-	return nodeType{Define: func(b *builder, n *graph.Node) call { return b.binary(op, nil, n) }}
+	return nodeType{define: func(b *builder, n *graph.Node) call { return b.binary(op, nil, n) }}
 }

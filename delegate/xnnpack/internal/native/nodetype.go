@@ -5,9 +5,9 @@ import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 // nodeType says how the library runs one kind of node.
 type nodeType struct {
 	// Define adds the node to the library's subgraph; nil if the library has no such node.
-	Define func(b *builder, n *graph.Node) call
+	define func(b *builder, n *graph.Node) call
 	// Rule checks what the library requires to be safe; nil if it supports all that the node's check accepts.
-	Rule rule
+	rule rule
 	// bySize is set if Rule depends on sizes: a call may be rejected where others are not.
 	bySize bool
 	// tables returns the bytes that the library allocates for the node, in addition to its values
@@ -24,10 +24,10 @@ type nodeType struct {
 }
 
 // Types is the library's table, by tag. The rows refer to it, so init fills it.
-var Types [256]nodeType
+var types [256]nodeType
 
 // typeOf returns the row of the node's type.
-func typeOf(n *graph.Node) *nodeType { return &Types[n.Type.Tag] }
+func typeOf(n *graph.Node) *nodeType { return &types[n.Type.Tag] }
 
 // The library's nodes of bytes multiply by ratios of scales, slopes and weights of pixels that are rounded to 8 or 11 bits:
 // one element in 20 is a step beside that of PyTorch and of the Go engine. With halves, scales are rounded to halves. Such

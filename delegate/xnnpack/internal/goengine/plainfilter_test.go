@@ -10,9 +10,9 @@ import (
 // newFilter decodes a node's filter, except its bias.
 func (e *frame) newFilter(n *graph.Node) *filter {
 	v := n.In[1]
-	f, at := filterOrder(e.Graph, n)
+	f, at := filterOrder(e.graph, n)
 	f.values = make([]float32, f.groups*f.k*f.n)
-	in := e.Graph.Values[n.In[0]].Datatype
+	in := e.graph.Values[n.In[0]].Datatype
 	f.exact = in == graph.QInt8 || in == graph.QUInt8 || in == graph.QDInt8
 	element := e.elements(v)
 	for g := range f.groups {
@@ -24,7 +24,7 @@ func (e *frame) newFilter(n *graph.Node) *filter {
 			}
 		}
 	}
-	f.prepareScales(&e.Graph.Values[v])
+	f.prepareScales(&e.graph.Values[v])
 	return f
 }
 
@@ -50,7 +50,7 @@ func filterOrder(g *graph.Graph, n *graph.Node) (f *filter, at func(g, i, j int)
 // elements returns a function that reads a filter. Quantized elements are integers, less the zero
 // point.
 func (e *frame) elements(v int) func(i int) float32 {
-	x, b := &e.Graph.Values[v], e.Bytes[v]
+	x, b := &e.graph.Values[v], e.data[v]
 	switch x.Datatype {
 	case graph.QInt8, graph.QCInt8:
 		q := tensor.View[int8](b)
@@ -96,13 +96,13 @@ func (e *frame) prepareBias(f *filter, n *graph.Node) {
 	if len(n.In) < 3 || n.In[2] == graph.None {
 		return
 	}
-	switch e.Graph.Values[n.In[2]].Datatype {
+	switch e.graph.Values[n.In[2]].Datatype {
 	case graph.QInt32, graph.QCInt32:
-		f.int32Bias = tensor.View[int32](e.Bytes[n.In[2]])
+		f.int32Bias = tensor.View[int32](e.data[n.In[2]])
 	case graph.FP32:
-		f.bias = tensor.View[float32](e.Bytes[n.In[2]])
+		f.bias = tensor.View[float32](e.data[n.In[2]])
 	default:
-		f.bias = make([]float32, e.Shapes[n.In[2]].Numel())
-		e.Decode(f.bias, n.In[2])
+		f.bias = make([]float32, e.shapes[n.In[2]].Numel())
+		e.decode(f.bias, n.In[2])
 	}
 }

@@ -1,4 +1,4 @@
-package xnnpack
+package goengine
 
 import (
 	"context"
@@ -46,13 +46,9 @@ func TestStopsInsideNodes(t *testing.T) {
 	defer pool.Close()
 	for name, make := range longNodes {
 		t.Run(name, func(t *testing.T) {
-			img, err := compile(t, graphtest.Encode(make(graphtest.NewMaker(3))), EngineReference)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer img.Close()
+			m := mustCompile(t, make(graphtest.NewMaker(3)))
 			for _, p := range []*cpu.Pool{nil, pool} {
-				stopInside(t, img, p)
+				stopInside(t, m, p)
 			}
 		})
 	}
@@ -60,14 +56,9 @@ func TestStopsInsideNodes(t *testing.T) {
 
 // stopInside stops a unit after a tenth of the time that it takes. It must end in half of that time, once in a few
 // attempts, because the machine may do other things meanwhile.
-func stopInside(t *testing.T, img delegate.Image, p *cpu.Pool) {
+func stopInside(t *testing.T, m *Image, p *cpu.Pool) {
 	t.Helper()
-	u, err := img.Unit(delegate.Instance{Pool: p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.Close()
-	args := graphtest.NewMaker(7).Arguments(img.(*image).Graph)
+	u, args := newUnit(m, delegate.Instance{Pool: p}), graphtest.NewMaker(7).Arguments(m.Graph)
 	var took, all time.Duration
 	for range 5 {
 		begun := time.Now()

@@ -1,4 +1,4 @@
-package xnnpack
+package graph_test
 
 import (
 	"errors"
@@ -138,27 +138,24 @@ var callSizes = [][3]int{{3, 6, 6}, {4, 4, 4}, {3, 3, 3}, {5, 4, 6}, {6, 6, 3}, 
 
 // TestCallLayouts checks that further calls of a convolution read images in its order.
 func TestCallLayouts(t *testing.T) {
-	for _, engine := range []Engine{EngineGo, EngineAuto} {
-		for _, c := range callCases {
-			for _, size := range callSizes {
-				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
-					b := newImageCalls(size, false)
-					right := c.build(b, b.Input(graph.FP32, b.image()...))
-					want, repairs, err := runPayload(t, right, engine, false)
-					if err != nil || len(repairs) > 0 {
-						t.Fatalf("correct graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
-					}
-					b = newImageCalls(size, true)
-					faulty := c.build(b, b.Input(graph.FP32, b.image()...))
-					got, repairs, err := runPayload(t, faulty, engine, false)
-					if err != nil || len(repairs) == 0 {
-						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
-					}
-					if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
-						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
-					}
-				})
-			}
+	for _, c := range callCases {
+		for _, size := range callSizes {
+			t.Run(fmt.Sprintf("%s/%v", c.name, size), func(t *testing.T) {
+				b := newImageCalls(size, false)
+				right := c.build(b, b.Input(graph.FP32, b.image()...))
+				want, repairs, err := runPayload(t, payloadOf(right))
+				if err != nil || len(repairs) > 0 {
+					t.Fatalf("correct graph: got repairs %q, error %v, want none", repairs, err)
+				}
+				b = newImageCalls(size, true)
+				got, repairs, err := runPayload(t, payloadOf(c.build(b, b.Input(graph.FP32, b.image()...))))
+				if err != nil || len(repairs) == 0 {
+					t.Fatalf("faulty graph: got repairs %q, error %v", repairs, err)
+				}
+				if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
+					t.Errorf("%v, repairs %q", err, repairs)
+				}
+			})
 		}
 	}
 }
@@ -181,7 +178,7 @@ func TestCallLayoutsRefused(t *testing.T) {
 		last := b.first(b.Input(graph.FP32, b.image()...))
 		y := b.floating(b.TransposedLike(last, graph.ToChannelsFirst))
 		g := b.Done(y, b.again(y), build(b, y, b.floating(last)))
-		_, _, err := runPayload(t, g, EngineGo, false)
+		_, _, err := runPayload(t, payloadOf(g))
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "channels last order") {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -195,7 +192,7 @@ func TestSoundImagesStay(t *testing.T) {
 	x := b.Input(graph.FP32, b.image()...)
 	y := b.Value(graph.FP32, b.image()...)
 	b.Node("Conv2d", []int{x, b.Constant(graph.FP32, 0, 4, 3, 3, 4), b.Constant(graph.FP32, 0, 4)}, []int{y}, graphtest.WithWindow(b.square(3)))
-	_, repairs, err := runPayload(t, b.Done(y), EngineGo, false)
+	_, repairs, err := runPayload(t, payloadOf(b.Done(y)))
 	if err != nil || slices.ContainsFunc(repairs, func(r string) bool { return strings.Contains(r, "transposed") }) {
 		t.Errorf("repairs %q, error %v", repairs, err)
 	}

@@ -1,15 +1,13 @@
-package xnnpack
+package goengine
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -92,20 +90,18 @@ func TestFourBitProducts(t *testing.T) {
 // checkMemoryOf checks that a unit's first run does not need more than its arena, and another run nothing.
 func checkMemoryOf(t *testing.T, name string, g *graph.Graph, pool *cpu.Pool) {
 	t.Helper()
-	u, declared := mustUnit(t, g, EngineGo, delegate.Instance{Pool: pool})
-	e, args := u.(*goengine.Unit), graphtest.NewMaker(1).Arguments(declared)
-	mustExecute(t, u, args)
-	arena := reflect.ValueOf(e.Arena.Bytes)
-	if staged := reflect.ValueOf(e).Elem().FieldByName("staged"); staged.Pointer() < arena.Pointer() ||
-		staged.Pointer()+uintptr(staged.Len()) > arena.Pointer()+uintptr(arena.Len()) {
-		t.Errorf("%s: %d bytes of packed activations are outside of the arena", name, staged.Len())
+	e := mustUnit(t, g, delegate.Instance{Pool: pool})
+	args := graphtest.NewMaker(1).Arguments(e.graph)
+	mustExecute(t, e, args)
+	if !cpu.Overlap(e.staged, e.arena.bytes) {
+		t.Errorf("%s: %d bytes of packed activations are outside of the arena", name, len(e.staged))
 	}
-	structures := int64(2<<10) * int64(1+len(declared.Nodes)) // of nodes and their values, which are not estimated
-	if got, need := heldBytes(e), goengine.NeedsOf(e.Graph, e.Places, pool.Size()); got > need.Scratch+need.Weights+structures {
+	structures := int64(2<<10) * int64(1+len(e.graph.Nodes)) // of nodes and their values, which are not estimated
+	if got, need := heldBytes(e), needsOf(e.graph, e.places, pool.Size()); got > need.Scratch+need.Weights+structures {
 		t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", name, got, need.Scratch, need.Weights)
 	}
 	if !graphtest.RaceDetector {
-		if n := testing.AllocsPerRun(5, func() { u.Execute(context.Background(), args) }); n != 0 {
+		if n := testing.AllocsPerRun(5, func() { e.Execute(context.Background(), args) }); n != 0 {
 			t.Errorf("%s: got %v allocations per run, want 0", name, n)
 		}
 	}
@@ -120,9 +116,9 @@ func TestFourBitRowsAlone(t *testing.T) {
 		}
 		one := f
 		one.rows = 1
-		all, declared := mustUnit(t, f.graph(uint64(i)), EngineGo, delegate.Instance{})
-		single, of1 := mustUnit(t, one.graph(uint64(i)), EngineGo, delegate.Instance{})
-		args, row := graphtest.NewMaker(3).Arguments(declared), graphtest.NewMaker(3).Arguments(of1)
+		all := mustUnit(t, f.graph(uint64(i)), delegate.Instance{})
+		single := mustUnit(t, one.graph(uint64(i)), delegate.Instance{})
+		args, row := graphtest.NewMaker(3).Arguments(all.graph), graphtest.NewMaker(3).Arguments(single.graph)
 		mustExecute(t, all, args)
 		for r := range f.rows {
 			copy(row[0].Tensor.Data, args[0].Tensor.Data[4*r*f.channels:])
@@ -163,24 +159,23 @@ func (c *stopsAfter) Err() error {
 func TestFourBitInterrupted(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
-	var units []delegate.Unit
+	var units []*unit
 	for i, f := range fourBitCases {
-		u, _ := mustUnit(t, f.graph(uint64(i)), EngineGo, delegate.Instance{Scratch: scratch})
-		units = append(units, u)
+		units = append(units, mustUnit(t, f.graph(uint64(i)), delegate.Instance{Scratch: scratch}))
 	}
 	for i, f := range fourBitCases {
 		g := f.graph(uint64(i))
-		alone, declared := mustUnit(t, g, EngineGo, delegate.Instance{})
+		alone := mustUnit(t, g, delegate.Instance{})
 		for nodes := range len(g.Nodes) {
 			seed := uint64(7 + nodes)
-			stopped := graphtest.NewMaker(seed + 1).Arguments(declared)
-			args, want := graphtest.NewMaker(seed).Arguments(declared), graphtest.NewMaker(seed).Arguments(declared)
+			stopped := graphtest.NewMaker(seed + 1).Arguments(alone.graph)
+			args, want := graphtest.NewMaker(seed).Arguments(alone.graph), graphtest.NewMaker(seed).Arguments(alone.graph)
 			if err := units[i].Execute(&stopsAfter{context.Background(), nodes}, stopped); !errors.Is(err, context.Canceled) {
 				t.Fatalf("%+v, stopped before node %d: got %v", f, nodes, err)
 			}
 			other := (i + 1) % len(units)
-			mustExecute(t, units[other], graphtest.NewMaker(seed).Arguments(units[other].(*goengine.Unit).Graph))
-			if err := units[i].(delegate.Profiler).SetProfiling(nodes%2 == 1); err != nil {
+			mustExecute(t, units[other], graphtest.NewMaker(seed).Arguments(units[other].graph))
+			if err := units[i].SetProfiling(nodes%2 == 1); err != nil {
 				t.Fatal(err)
 			}
 			mustExecute(t, units[i], args)

@@ -23,8 +23,8 @@ func (l *plainLoop) run(e *frame, n *graph.Node) {
 	case n.Type.Tag == graph.TagFullyConnected:
 		f := l.prepared(e, n)
 		l.rows = denseRows{e.factors(0, n.In[0]), f.k}
-		l.multiply(plainProduct{e: e, node: n, filter: f, source: &l.rows, rows: e.Shapes[n.Out[0]].Numel() / f.n,
-			out: n.Out[0], result: requantizerOf(e.Graph, n)})
+		l.multiply(plainProduct{e: e, node: n, filter: f, source: &l.rows, rows: e.shapes[n.Out[0]].Numel() / f.n,
+			out: n.Out[0], result: requantizerOf(e.graph, n)})
 	case n.Type.Tag == graph.TagBatchMatrixMultiply:
 		l.batches(e, n)
 	default:
@@ -44,9 +44,9 @@ func (l *plainLoop) multiply(p plainProduct) {
 
 // convolution has one product row per output pixel, gathered from its window.
 func (l *plainLoop) convolution(e *frame, n *graph.Node, f *filter) {
-	in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	l.patch = patch{rowsOf(n, in, out, e.factors(0, n.In[0]))}
-	p := plainProduct{e: e, node: n, filter: f, rows: out.Leading(3), out: n.Out[0], result: requantizerOf(e.Graph, n)}
+	p := plainProduct{e: e, node: n, filter: f, rows: out.Leading(3), out: n.Out[0], result: requantizerOf(e.graph, n)}
 	if n.Type.Tag == graph.TagDepthwiseConv2d {
 		p.image = &l.patch
 	} else {
@@ -57,13 +57,13 @@ func (l *plainLoop) convolution(e *frame, n *graph.Node, f *filter) {
 
 // batches multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
 func (l *plainLoop) batches(e *frame, n *graph.Node) {
-	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
+	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
 	m, cols, k := out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
 	x, w := e.factors(0, n.In[0]), e.factors(1, n.In[1])
-	f := &filter{groups: 1, k: k, n: cols, values: make([]float32, k*cols), exact: e.Graph.Values[n.In[0]].Datatype == graph.QDInt8}
+	f := &filter{groups: 1, k: k, n: cols, values: make([]float32, k*cols), exact: e.graph.Values[n.In[0]].Datatype == graph.QDInt8}
 	if f.exact {
-		f.scales, w = e.Graph.Values[n.In[1]].Quant.Scales, nil
-		for _, q := range tensor.View[int8](e.Bytes[n.In[1]]) {
+		f.scales, w = e.graph.Values[n.In[1]].Quant.Scales, nil
+		for _, q := range tensor.View[int8](e.data[n.In[1]]) {
 			w = append(w, float32(q))
 		}
 	}
@@ -83,7 +83,7 @@ func (l *plainLoop) batches(e *frame, n *graph.Node) {
 
 // prepared returns the node's filter with its bias.
 func (l *plainLoop) prepared(e *frame, n *graph.Node) *filter {
-	if l.filter == nil || !e.Graph.Values[n.In[1]].IsConst() {
+	if l.filter == nil || !e.graph.Values[n.In[1]].IsConst() {
 		l.filter = e.newFilter(n)
 	}
 	e.prepareBias(l.filter, n)
@@ -96,25 +96,25 @@ type plainTokens struct{}
 func (plainTokens) bind(*frame, *graph.Node) {}
 
 func (plainTokens) run(e *frame, n *graph.Node) {
-	v, x, half := n.Out[0], e.load(0, n.In[0]), e.Graph.Values[n.In[0]].Datatype == graph.FP16
-	s := e.Shapes[v]
-	groups := s.Leading(s.Rank - e.Graph.Values[v].Quant.Nonbatch)
-	e.Tokens[v] = grow(e.Tokens[v], groups)
-	out, size := tensor.View[int8](e.Bytes[v]), len(x)/groups
+	v, x, half := n.Out[0], e.load(0, n.In[0]), e.graph.Values[n.In[0]].Datatype == graph.FP16
+	s := e.shapes[v]
+	groups := s.Leading(s.Rank - e.graph.Values[v].Quant.Nonbatch)
+	e.tokens[v] = grow(e.tokens[v], groups)
+	out, size := tensor.View[int8](e.data[v]), len(x)/groups
 	for g := range groups {
 		t := dynamicToken(x[g*size : (g+1)*size])
-		e.Tokens[v][g] = t
+		e.tokens[v][g] = t
 		scale := reciprocal(t, half)
 		for i, f := range x[g*size : (g+1)*size] {
-			out[g*size+i] = int8(graph.Quantize(f*scale, t.Zero, -128, 127))
+			out[g*size+i] = int8(graph.Quantize(f*scale, t.zero, -128, 127))
 		}
 	}
 }
 
-// NewPlainUnit returns a unit of an image with the plain loops, with which tests compare the others: products and elements are
-// computed on numbers. Only tests call it.
-func NewPlainUnit(m *Image, in delegate.Instance) *Unit {
-	e := NewUnit(m, in)
+// newPlainUnit returns a unit of an image with the plain loops, with which tests compare the others: products and elements are
+// computed on numbers.
+func newPlainUnit(m *Image, in delegate.Instance) *unit {
+	e := newUnit(m, in)
 	for i := range e.steps {
 		if l := plainOf(e.steps[i].node, &e.frame); l != nil {
 			e.steps[i].loop = l
@@ -123,8 +123,8 @@ func NewPlainUnit(m *Image, in delegate.Instance) *Unit {
 	return e
 }
 
-// ByteProducts returns the number of nodes whose loops multiply bytes, for tests.
-func (e *Unit) ByteProducts() (n int) {
+// byteProducts returns the number of nodes whose loops multiply bytes.
+func byteProducts(e *unit) (n int) {
 	for i := range e.steps {
 		if _, ok := e.steps[i].loop.(*int8Product); ok {
 			n++
@@ -139,7 +139,7 @@ func plainOf(n *graph.Node, e *frame) loop {
 	switch f := binaryFuncs[n.Type.Tag]; {
 	case n.Type.Packs:
 		return &plainLoop{}
-	case n.Type.Tag == graph.TagConvert && e.Graph.Values[n.Out[0]].Datatype == graph.QDInt8:
+	case n.Type.Tag == graph.TagConvert && e.graph.Values[n.Out[0]].Datatype == graph.QDInt8:
 		return plainTokens{}
 	case n.Type.Tag == graph.TagConvert:
 		return decoded{&copyFloats{}}
@@ -348,7 +348,7 @@ func (p *plainProduct) finish(w *rowTile, g, i, at int) {
 	f := p.filter
 	first := p.first + (at*f.groups+g)*f.n
 	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
-	x := &p.e.Graph.Values[p.out]
+	x := &p.e.graph.Values[p.out]
 	if x.Datatype == graph.QInt8 || x.Datatype == graph.QUInt8 {
 		for j, sum := range int32s {
 			if f.int32Bias != nil {
@@ -379,8 +379,8 @@ func (p *plainProduct) finish(w *rowTile, g, i, at int) {
 func (p *plainProduct) scaleTokens(sums []float32, g, at int) {
 	f := p.filter
 	scale := float32(1)
-	if tokens := p.e.Tokens[p.node.In[0]]; p.e.Graph.Values[p.node.In[0]].Datatype == graph.QDInt8 {
-		scale = tokens[p.tokenOf(at)].Scale
+	if tokens := p.e.tokens[p.node.In[0]]; p.e.graph.Values[p.node.In[0]].Datatype == graph.QDInt8 {
+		scale = tokens[p.tokenOf(at)].scale
 	}
 	for j := range sums {
 		sums[j] *= scale
@@ -394,24 +394,24 @@ func (p *plainProduct) scaleTokens(sums []float32, g, at int) {
 // computed.
 func (p *plainProduct) tokenOf(at int) int {
 	row := at + p.first/max(1, p.filter.groups*p.filter.n)
-	return row * len(p.e.Tokens[p.node.In[0]]) / p.totalRows()
+	return row * len(p.e.tokens[p.node.In[0]]) / p.totalRows()
 }
 
 func (p *plainProduct) totalRows() int {
-	return p.e.Shapes[p.out].Numel() / (p.filter.groups * p.filter.n)
+	return p.e.shapes[p.out].Numel() / (p.filter.groups * p.filter.n)
 }
 
 func (p *plainProduct) storeInt32(i int, x float32, d graph.Datatype) {
 	q := graph.Quantize(x, p.result.zero, p.result.lo, p.result.hi)
 	if d == graph.QInt8 {
-		tensor.View[int8](p.e.Bytes[p.out])[i] = int8(q)
+		tensor.View[int8](p.e.data[p.out])[i] = int8(q)
 	} else {
-		p.e.Bytes[p.out][i] = uint8(q)
+		p.e.data[p.out][i] = uint8(q)
 	}
 }
 
 func (p *plainProduct) storeFloats(first int, src []float32, d graph.Datatype) {
-	b := p.e.Bytes[p.out]
+	b := p.e.data[p.out]
 	switch d {
 	case graph.FP32:
 		copy(tensor.View[float32](b)[first:], src)
@@ -425,24 +425,24 @@ func (p *plainProduct) storeFloats(first int, src []float32, d graph.Datatype) {
 // factors returns the elements of a value as floats for products: the numbers of float values, and
 // the differences from the zero point for quantized ones.
 func (e *frame) factors(slot, v int) []float32 {
-	x := &e.Graph.Values[v]
-	n := e.Shapes[v].Numel()
+	x := &e.graph.Values[v]
+	n := e.shapes[v].Numel()
 	switch x.Datatype {
 	case graph.QInt8:
 		e.slots[slot] = grow(e.slots[slot], n)
-		for i, q := range tensor.View[int8](e.Bytes[v])[:n] {
+		for i, q := range tensor.View[int8](e.data[v])[:n] {
 			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
 	case graph.QUInt8:
 		e.slots[slot] = grow(e.slots[slot], n)
-		for i, q := range e.Bytes[v][:n] {
+		for i, q := range e.data[v][:n] {
 			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
 	case graph.QDInt8:
 		e.slots[slot] = grow(e.slots[slot], n)
-		each := n / len(e.Tokens[v])
-		for i, q := range tensor.View[int8](e.Bytes[v])[:n] {
-			e.slots[slot][i] = float32(int32(q) - e.Tokens[v][i/each].Zero)
+		each := n / len(e.tokens[v])
+		for i, q := range tensor.View[int8](e.data[v])[:n] {
+			e.slots[slot][i] = float32(int32(q) - e.tokens[v][i/each].zero)
 		}
 	default:
 		return e.load(slot, v)

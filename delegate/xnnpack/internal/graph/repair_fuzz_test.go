@@ -1,4 +1,4 @@
-package xnnpack
+package graph_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package xnnpack
+package goengine
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -21,23 +20,17 @@ func TestReferenceNeeds(t *testing.T) {
 	defer pool.Close()
 	held, estimated := int64(0), int64(0)
 	for _, s := range graphtest.Samples(1) {
-		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
+		m, err := compile(t, s.Graph, nil)
 		if err != nil {
 			continue
 		}
-		m := img.(*image)
-		u, err := m.Unit(delegate.Instance{Pool: pool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustExecute(t, u, graphtest.NewMaker(1).Arguments(m.Graph))
-		e := u.(*goengine.Unit)
-		got, need := heldBytes(e), goengine.NeedsOf(e.Graph, e.Places, pool.Size())
+		e := newUnit(m, delegate.Instance{Pool: pool})
+		mustExecute(t, e, graphtest.NewMaker(1).Arguments(m.Graph))
+		got, need := heldBytes(e), needsOf(e.graph, e.places, pool.Size())
 		if want := need.Scratch + need.Weights; got > want+int64(smallNode*(1+len(m.Graph.Nodes))) {
 			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.Name, got, need.Scratch, need.Weights)
 		}
 		held, estimated = held+got, estimated+need.Scratch+need.Weights
-		img.Close()
 	}
 	t.Logf("held %d bytes, estimated %d", held, estimated)
 	if 2*estimated > 3*held {
@@ -50,19 +43,17 @@ type memoryRange struct{ from, to uintptr }
 
 // heldBytes returns the size of the memory that a unit refers to, except its arguments and the
 // constants of the graph.
-func heldBytes(e *goengine.Unit) (n int64) {
+func heldBytes(e *unit) (n int64) {
 	w := walker{seen: make(map[uintptr]bool)}
 	own := reflect.ValueOf(e).Elem()
 	for i := range own.NumField() {
-		switch own.Type().Field(i).Name {
-		case "graph", "args", "pool", "run", "bytes", "shapes":
-		default:
+		if own.Type().Field(i).Name != "args" {
 			w.walk(own.Field(i))
 		}
 	}
 	var not walker
-	for v, b := range e.Bytes {
-		if e.Graph.Values[v].IsConst() || e.Graph.Values[v].Arg != graph.None {
+	for v, b := range e.data {
+		if e.graph.Values[v].IsConst() || e.graph.Values[v].Arg != graph.None {
 			not.add(reflect.ValueOf(b))
 		}
 	}
@@ -126,7 +117,7 @@ func (w *walker) walk(v reflect.Value) {
 
 // notHeld are the types that belong to the graph or to the system.
 var notHeld = []reflect.Type{reflect.TypeFor[*graph.Graph](), reflect.TypeFor[*graph.Node](), reflect.TypeFor[*graph.Window](), reflect.TypeFor[*cpu.Pool](),
-	reflect.TypeFor[*cpu.Mapping](), reflect.TypeFor[*goengine.Places]()}
+	reflect.TypeFor[*cpu.Mapping](), reflect.TypeFor[*placement]()}
 
 func hasPointers(t reflect.Type) bool {
 	switch t.Kind() {

@@ -1,4 +1,4 @@
-package xnnpack
+package graph_test
 
 import (
 	"errors"
@@ -32,21 +32,20 @@ func lostGraph(m *graphtest.Maker, lost bool, dims ...int) *graph.Graph {
 
 // TestOutputRepairs checks that a missing output is restored from the only unread value.
 func TestOutputRepairs(t *testing.T) {
-	for _, engine := range []Engine{EngineGo, EngineAuto} {
-		for _, dims := range [][]int{{2, 3, 4, 5}, {1, 4, 4, 4}} {
-			right, faulty := lostGraph(graphtest.NewMaker(3), false, dims...), lostGraph(graphtest.NewMaker(3), true, dims...)
-			specs := specsOf(right)
-			want, _, err := runSpecs(t, right, specs, engine)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, repairs, err := runSpecs(t, faulty, specs, engine)
-			if err != nil || len(repairs) != 1 || !strings.Contains(repairs[0], "dequantized and returned") {
-				t.Fatalf("%v: got repairs %q, error %v, want one repair", dims, repairs, err)
-			}
-			if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
-				t.Errorf("%v: %v", dims, err)
-			}
+	for _, dims := range [][]int{{2, 3, 4, 5}, {1, 4, 4, 4}} {
+		right, faulty := lostGraph(graphtest.NewMaker(3), false, dims...), lostGraph(graphtest.NewMaker(3), true, dims...)
+		p := payloadOf(right)
+		want, _, err := runPayload(t, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Data = graphtest.Encode(faulty)
+		got, repairs, err := runPayload(t, p)
+		if err != nil || len(repairs) != 1 || !strings.Contains(repairs[0], "dequantized and returned") {
+			t.Fatalf("%v: got repairs %q, error %v, want one repair", dims, repairs, err)
+		}
+		if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
+			t.Errorf("%v: %v", dims, err)
 		}
 	}
 }
@@ -72,7 +71,7 @@ func TestOutputRepairsRefused(t *testing.T) {
 		m := graphtest.NewMaker(3)
 		g, specs := lostGraph(m, true, dims...), specsOf(lostGraph(graphtest.NewMaker(3), false, dims...))
 		change(m, g, specs)
-		_, _, err := runSpecs(t, g, specs, EngineGo)
+		_, _, err := runPayload(t, &delegate.Payload{Data: graphtest.Encode(g), Args: specs})
 		if !errors.Is(err, delegate.ErrPayload) {
 			t.Errorf("%s: got %v, want %v", name, err, delegate.ErrPayload)
 		}
@@ -85,7 +84,8 @@ func TestOutputRepairsRefused(t *testing.T) {
 	m.TransposedLike(q, graph.ToChannelsLast)
 	g := m.Done(y)
 	g.Args = append(g.Args, graph.None)
-	if _, _, err := runSpecs(t, g, specsOf(lostGraph(graphtest.NewMaker(3), false, 1, 4, 4, 4)), EngineGo); !errors.Is(err, delegate.ErrPayload) {
+	p := &delegate.Payload{Data: graphtest.Encode(g), Args: specsOf(lostGraph(graphtest.NewMaker(3), false, 1, 4, 4, 4))}
+	if _, _, err := runPayload(t, p); !errors.Is(err, delegate.ErrPayload) {
 		t.Errorf("ambiguous order: got %v, want %v", err, delegate.ErrPayload)
 	}
 }

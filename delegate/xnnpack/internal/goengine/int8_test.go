@@ -1,13 +1,11 @@
-package xnnpack
+package goengine
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -45,18 +43,17 @@ func TestInt8(t *testing.T) {
 // outputs and returns the number of int8 products.
 func compareWithPlain(t *testing.T, s graphtest.Sample, pool *cpu.Pool) (products int) {
 	t.Helper()
-	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(s.Graph)})
+	m, err := compile(t, s.Graph, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
 	}
-	g := img.(*image).Graph
-	in := delegate.Instance{Pool: pool}
-	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewPlainUnit(goOf(img), in)
+	g, in := m.Graph, delegate.Instance{Pool: pool}
+	fast, plain := newUnit(m, in), newPlainUnit(m, in)
 	for seed := range uint64(2) {
 		got, want := graphtest.NewMaker(seed).Arguments(g), graphtest.NewMaker(seed).Arguments(g)
 		mustExecute(t, fast, got)
 		mustExecute(t, plain, want)
-		products = fast.ByteProducts()
+		products = byteProducts(fast)
 		for i, v := range g.Args {
 			if g.Values[v].Output {
 				sameResult(t, s.Name+", "+g.Describe(v), got[i].Tensor, want[i].Tensor, multipliesExactly(g, products))
@@ -74,7 +71,7 @@ func multipliesExactly(g *graph.Graph, products int) bool {
 		if !n.Type.Packs {
 			continue
 		}
-		if products--; !goengine.HasQuantizedInput(g, n) || g.Values[n.In[1]].Datatype == graph.QBInt4 {
+		if products--; !hasQuantizedInput(g, n) || g.Values[n.In[1]].Datatype == graph.QBInt4 {
 			return false
 		}
 	}
@@ -131,11 +128,7 @@ func TestFuseTables(t *testing.T) {
 // compareWithUnfused checks that a graph is fused into a table and compares the outputs.
 func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 	t.Helper()
-	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fused := goOf(img)
+	fused := mustCompile(t, g)
 	if n := len(fused.Graph.Nodes); n != 1 || fused.Graph.Nodes[0].Type != &graph.TableNode {
 		t.Fatalf("%s: got %d nodes, want one table", name, n)
 	}
@@ -144,8 +137,8 @@ func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 		t.Fatal(err)
 	}
 	got, want := graphtest.NewMaker(1).Arguments(g), graphtest.NewMaker(1).Arguments(g)
-	mustExecute(t, goengine.NewUnit(fused, delegate.Instance{}), got)
-	mustExecute(t, goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{}), want)
+	mustExecute(t, newUnit(fused, delegate.Instance{}), got)
+	mustExecute(t, newUnit(&Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{}), want)
 	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
 }
 

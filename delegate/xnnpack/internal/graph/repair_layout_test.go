@@ -1,55 +1,16 @@
-package xnnpack
+package graph_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// specsOf returns a program's specs of a graph's arguments: float32 in contiguous (channels first)
-// dim order.
-func specsOf(g *graph.Graph) (list []*delegate.ArgSpec) {
-	for _, v := range g.Args {
-		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.Dims()}
-		for d := range a.Sizes {
-			a.DimOrder = append(a.DimOrder, uint8(d))
-		}
-		list = append(list, a)
-	}
-	return list
-}
-
-// runPayload runs a graph once on an engine with random inputs. It returns arguments and repairs.
-func runPayload(t *testing.T, g *graph.Graph, engine Engine, asWritten bool) ([]*tensor.Value, []string, error) {
-	t.Helper()
-	return runWith(t, &delegate.Payload{Data: graphtest.Encode(g), Args: specsOf(g), AsWritten: asWritten}, engine)
-}
-
-// runSpecs is runPayload with the given specs of the arguments.
-func runSpecs(t *testing.T, g *graph.Graph, specs []*delegate.ArgSpec, engine Engine) ([]*tensor.Value, []string, error) {
-	t.Helper()
-	return runWith(t, &delegate.Payload{Data: graphtest.Encode(g), Args: specs}, engine)
-}
-
-func runWith(t *testing.T, p *delegate.Payload, engine Engine) ([]*tensor.Value, []string, error) {
-	t.Helper()
-	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), p)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer img.Close()
-	args := graphtest.NewMaker(7).Arguments(img.(*image).Graph)
-	return args, img.Info().Repairs, runOnce(img, args)
-}
 
 // layoutCase builds a graph with correct layouts or, if faulty, as the exporter's layout pass writes
 // it.
@@ -184,31 +145,28 @@ func newLayoutCase(size [3]int, faulty bool) *layoutCase {
 // TestLayoutRepairs checks that graphs with misplaced transposes have the results of correct graphs,
 // and that correct graphs are not repaired.
 func TestLayoutRepairs(t *testing.T) {
-	for _, engine := range []Engine{EngineGo, EngineAuto} {
-		for _, c := range layoutCases {
-			for _, size := range layoutSizes {
-				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
-					right := c.build(newLayoutCase(size, false))
-					want, repairs, err := runPayload(t, right, engine, false)
-					if err != nil || len(repairs) > 0 {
-						t.Fatalf("correct graph: got repairs %q, error %v, want none", repairs, err)
+	for _, c := range layoutCases {
+		for _, size := range layoutSizes {
+			t.Run(fmt.Sprintf("%s/%v", c.name, size), func(t *testing.T) {
+				right := c.build(newLayoutCase(size, false))
+				want, repairs, err := runPayload(t, payloadOf(right))
+				if err != nil || len(repairs) > 0 {
+					t.Fatalf("correct graph: got repairs %q, error %v, want none", repairs, err)
+				}
+				got, repairs, err := runPayload(t, payloadOf(c.build(newLayoutCase(size, true))))
+				if slices.Contains(c.vague, size) {
+					if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "cannot be determined") {
+						t.Fatalf("got %v, want %v with %q", err, delegate.ErrUnsupported, "cannot be determined")
 					}
-					faulty := c.build(newLayoutCase(size, true))
-					got, repairs, err := runPayload(t, faulty, engine, false)
-					if slices.Contains(c.vague, size) {
-						if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "cannot be determined") {
-							t.Fatalf("got %v, want %v with %q", err, delegate.ErrUnsupported, "cannot be determined")
-						}
-						return
-					}
-					if err != nil || len(repairs) == 0 {
-						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
-					}
-					if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
-						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
-					}
-				})
-			}
+					return
+				}
+				if err != nil || len(repairs) == 0 {
+					t.Fatalf("faulty graph: got repairs %q, error %v", repairs, err)
+				}
+				if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
+					t.Errorf("%v, repairs %q", err, repairs)
+				}
+			})
 		}
 	}
 }
@@ -239,13 +197,14 @@ func TestLayoutRepairsRefused(t *testing.T) {
 			return b.Done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
 		}},
 	} {
-		_, _, err := runPayload(t, c.build(newLayoutCase(size, true)), EngineGo, false)
+		_, _, err := runPayload(t, payloadOf(c.build(newLayoutCase(size, true))))
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want …%s…", c.name, err, c.text)
 		}
 	}
-	_, _, err := runPayload(t, layoutCases[0].build(newLayoutCase(size, true)), EngineGo, true)
-	if !errors.Is(err, delegate.ErrPayload) {
+	p := payloadOf(layoutCases[0].build(newLayoutCase(size, true)))
+	p.AsWritten = true
+	if _, _, err := runPayload(t, p); !errors.Is(err, delegate.ErrPayload) {
 		t.Errorf("as written: got %v, want %v", err, delegate.ErrPayload)
 	}
 }

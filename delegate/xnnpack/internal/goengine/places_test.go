@@ -1,4 +1,4 @@
-package xnnpack
+package goengine
 
 import (
 	"bytes"
@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -20,7 +18,7 @@ import (
 func plannedGraphs() []graphtest.Sample {
 	list := graphtest.Samples(1)
 	for i, g := range []*graph.Graph{
-		chainGraph(16), chainGraph(512), linearGraph(graph.FP32), planesGraph(3, 7, 5, 14, 15, 0, false), graphtest.RandomGraph(12, 7),
+		chainGraph(16), chainGraph(512), planesGraph(3, 7, 5, 14, 15, 0, false), graphtest.RandomGraph(12, 7),
 	} {
 		list = append(list, graphtest.Sample{Name: fmt.Sprint("graph ", i), Graph: g})
 	}
@@ -40,29 +38,21 @@ func TestBlocks(t *testing.T) {
 	inBlocks, elsewhere := 0, 0
 	list := plannedGraphs()
 	for _, s := range list {
-		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
+		m, err := compile(t, s.Graph, nil)
 		if err != nil {
 			continue
 		}
-		defer img.Close()
-		w := img.(lowering.Planned).Workspace()
+		defer m.Close()
+		w := m.Workspace()
 		if w == nil {
 			continue
 		}
-		g, m := img.(*image).Graph, graphtest.NewMaker(3)
-		calls := [][]*tensor.Value{m.Arguments(g), m.Resized(g), m.Arguments(g), m.Resized(g)}
-		if err := delegatetest.CheckPlanned(img.(lowering.Planned), nil, calls); err != nil {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-		u, err := img.Unit(delegate.Instance{Blocks: allocated(w)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, args := range calls {
+		g, u, maker := m.Graph, newUnit(m, delegate.Instance{Blocks: allocated(w)}), graphtest.NewMaker(3)
+		for i, args := range [][]*tensor.Value{maker.Arguments(g), maker.Resized(g), maker.Arguments(g), maker.Resized(g)} {
 			if err := u.Execute(context.Background(), args); err != nil && i%2 == 0 {
 				t.Fatalf("%s: %v", s.Name, err)
 			}
-			if e := u.(*goengine.Unit); e.Places == e.Planned {
+			if u.places == u.planned {
 				inBlocks++
 			} else {
 				elsewhere++
@@ -101,31 +91,21 @@ func TestOtherBlocks(t *testing.T) {
 	m.Node("Square", []int{x}, []int{a})
 	m.Node("Concatenate2", []int{a, a}, []int{b})
 	m.Node("Softmax", []int{b}, []int{y})
-	img, err := compile(t, graphtest.Encode(m.Done(y)), EngineGo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer img.Close()
-	w, g := img.(lowering.Planned).Workspace(), img.(*image).Graph
+	own := mustCompile(t, m.Done(y))
+	defer own.Close()
+	w, g := own.Workspace(), own.Graph
 	if len(w.Blocks) != 3 || w.Blocks[2].Bytes == 0 {
 		t.Fatalf("got blocks %v, want two of values and one of working memory", w.Blocks)
 	}
-	alone, err := img.Unit(delegate.Instance{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	args, want := graphtest.NewMaker(5).Arguments(g), graphtest.NewMaker(5).Arguments(g)
-	mustExecute(t, alone, want)
+	mustExecute(t, newUnit(own, delegate.Instance{}), want)
 	for _, c := range changes {
-		u, err := img.Unit(delegate.Instance{Blocks: c.change(allocated(w))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := newUnit(own, delegate.Instance{Blocks: c.change(allocated(w))})
 		mustExecute(t, u, args)
 		if !bytes.Equal(args[1].Tensor.Data, want[1].Tensor.Data) {
 			t.Errorf("%s: the output differs", c.name)
 		}
-		if got := u.(*goengine.Unit).Arena.Bytes == nil; got != c.inBlocks {
+		if got := u.arena.bytes == nil; got != c.inBlocks {
 			t.Errorf("%s: values in blocks: got %v, want %v", c.name, got, c.inBlocks)
 		}
 	}
@@ -140,12 +120,9 @@ func TestWorkspaceSpans(t *testing.T) {
 	m.Node("Add", []int{a, y}, []int{b})
 	m.Node("Softmax", []int{b}, []int{c})
 	m.Node("Softmax", []int{b}, []int{d})
-	img, err := compile(t, graphtest.Encode(m.Done(b, c, d)), EngineGo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer img.Close()
-	w := img.(lowering.Planned).Workspace()
+	own := mustCompile(t, m.Done(b, c, d))
+	defer own.Close()
+	w := own.Workspace()
 	if got, want := fmt.Sprint(w.Moments, w.Args), "4 [{0 0} {0 1} {1 3} {2 3} {3 3}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

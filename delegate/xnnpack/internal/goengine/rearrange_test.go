@@ -1,8 +1,7 @@
-package xnnpack
+package goengine
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"testing"
 
@@ -72,18 +71,18 @@ func TestRearrange(t *testing.T) {
 		g := movesGraph(seed)
 		var results [2][]*tensor.Value
 		for i, specs := range [][]*delegate.ArgSpec{graphtest.ArgSpecs(g, true), graphtest.ArgSpecs(g, false)} {
-			img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: specs, AsWritten: true})
+			m, err := compile(t, g, specs)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			x := img.(*image).Graph
+			x := m.Graph
 			results[i] = graphtest.NewMaker(seed).Arguments(x)
-			if err := runOnce(img, results[i]); err != nil {
+			if err := newUnit(m, delegate.Instance{}).Execute(t.Context(), results[i]); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			if slices.ContainsFunc(x.Nodes, func(n graph.Node) bool { return n.Type == &graph.RearrangeNode }) {
 				if merged++; i == 0 {
-					t.Fatalf("seed %d: nodes are merged though sizes may change: %v", seed, nodeNames(x))
+					t.Fatalf("seed %d: nodes are merged though sizes may change: %v", seed, typeNames(x))
 				}
 			}
 			if i == 0 && slices.ContainsFunc(x.Nodes, func(n graph.Node) bool { return n.Type.Tag == graph.TagCopy }) {
@@ -92,7 +91,6 @@ func TestRearrange(t *testing.T) {
 			if i == 1 && len(x.Nodes) < len(g.Nodes) {
 				dropped++
 			}
-			img.Close()
 		}
 		for i := g.Inputs; i < len(g.Args); i++ {
 			if got, want := results[1][i].Tensor, results[0][i].Tensor; !bytes.Equal(got.Data, want.Data) {
@@ -128,17 +126,16 @@ func TestRearrangeShuffle(t *testing.T) {
 	transpose(split, turned, 0, 2, 1, 3, 4)
 	reshape(turned, y)
 	g := m.Done(y)
-	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, false), AsWritten: true})
+	own, err := compile(t, g, graphtest.ArgSpecs(g, false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer img.Close()
-	x := img.(*image).Graph
+	x := own.Graph
 	if len(x.Nodes) != 1 || x.Nodes[0].Type != &graph.RearrangeNode {
-		t.Fatalf("nodes %v", nodeNames(x))
+		t.Fatalf("nodes %v", typeNames(x))
 	}
 	args := graphtest.NewMaker(2).Arguments(x)
-	if err := runOnce(img, args); err != nil {
+	if err := newUnit(own, delegate.Instance{}).Execute(t.Context(), args); err != nil {
 		t.Fatal(err)
 	}
 	for i, got := range tensor.View[float32](args[2].Tensor.Data) {
@@ -150,7 +147,7 @@ func TestRearrangeShuffle(t *testing.T) {
 	}
 	wrong := graphtest.NewMaker(2).Arguments(x)
 	wrong[0].Tensor = tensor.New(tensor.Float32, 1, 14, 28, 24)
-	if err := runOnce(img, wrong); err == nil {
+	if err := newUnit(own, delegate.Instance{}).Execute(t.Context(), wrong); err == nil {
 		t.Error("no error for other sizes than the declared ones")
 	}
 }

@@ -1,4 +1,4 @@
-package xnnpack
+package goengine
 
 import (
 	"runtime"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
@@ -14,24 +13,16 @@ import (
 // uses them even if the image is unreachable.
 func TestFilterMemory(t *testing.T) {
 	for _, cols := range []int{8, 512} {
-		g := chainGraph(cols)
-		img, err := compile(t, graphtest.Encode(g), EngineGo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := goOf(img)
-		if own := m.Packed.Memory != nil; own != (cols == 512) {
+		m := mustCompile(t, chainGraph(cols))
+		if own := m.packed.memory != nil; own != (cols == 512) {
 			t.Errorf("%d columns: separate pages: got %v, want %v", cols, own, cols == 512)
 		}
-		memory := m.Packed.Memory
-		u, err := img.Unit(delegate.Instance{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		memory := m.packed.memory
+		u := newUnit(m, delegate.Instance{})
 		args := graphtest.NewMaker(1).Arguments(m.Graph)
 		mustExecute(t, u, args)
 		want := graphtest.NumbersOf(args[1].Tensor)
-		img, m = nil, nil
+		m = nil
 		for range 3 {
 			runtime.GC()
 		}
@@ -41,42 +32,40 @@ func TestFilterMemory(t *testing.T) {
 			t.Errorf("%d columns: got %v, want %v", cols, got, want)
 		}
 		u.Close()
-		if memory != nil && len(memory.Pages.Bytes()) == 0 {
+		if memory != nil && len(memory.pages.Bytes()) == 0 {
 			t.Error("filter memory is unmapped while a unit uses it")
 		}
 		memory.Close()
 		memory.Close() // a second call has no effect
-		if memory != nil && memory.Pages.Bytes() != nil {
+		if memory != nil && memory.pages.Bytes() != nil {
 			t.Error("filter memory is still mapped after close")
 		}
 	}
 }
 
-// TestPanelElements checks that goengine.PanelElements returns the size of the packed panels.
+// TestPanelElements checks that panelElements returns the size of the packed panels.
 func TestPanelElements(t *testing.T) {
 	blocks := graphtest.Sample{Name: "blocks of pixels", Graph: convolutionGraph32("Conv2d", 12, 14, blockWindow(1, 48, 80), 0)}
 	for _, s := range append(graphtest.Samples(1), blocks) {
-		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
+		m, err := compile(t, s.Graph, nil)
 		if err != nil {
 			continue
 		}
-		m := goOf(img)
 		for i := range m.Graph.Nodes {
 			n, size := &m.Graph.Nodes[i], 0
-			if f := m.Packed.Floats[i]; f != nil {
-				for _, p := range f.Panels {
+			if f := m.packed.floats[i]; f != nil {
+				for _, p := range f.panels {
 					size += p.Size()
 				}
-				if f.Winograd != nil {
-					for _, p := range f.Winograd.Matrices {
+				if f.winograd != nil {
+					for _, p := range f.winograd.matrices {
 						size += p.Size()
 					}
 				}
-				if want := goengine.PanelElements(m.Graph, n, m.Shapes); size != want {
+				if want := panelElements(m.Graph, n, m.Shapes); size != want {
 					t.Errorf("%s: got panels of %d elements, want %d", s.Name, size, want)
 				}
 			}
 		}
-		img.Close()
 	}
 }

@@ -1,4 +1,4 @@
-package xnnpack
+package goengine
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -72,12 +71,8 @@ func TestPixelBlocksThen(t *testing.T) {
 // definition, and those of the next call are not changed by them.
 func TestPixelBlocksSpecial(t *testing.T) {
 	g := convolutionGraph32("Conv2d", 13, 14, blockWindow(1, 32, 48), 0)
-	img, err := compile(t, graphtest.Encode(g), EngineGo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer img.Close()
-	fast, plain := goengine.NewUnit(goOf(img), delegate.Instance{}), goengine.NewPlainUnit(goOf(img), delegate.Instance{})
+	image := mustCompile(t, g)
+	fast, plain := newUnit(image, delegate.Instance{}), newPlainUnit(image, delegate.Instance{})
 	numbers := []float32{graph.Inf, -graph.Inf, float32(math.NaN()), math.MaxFloat32, 1}
 	for i, special := range numbers {
 		for pixel := 0; pixel < 2*13*14; pixel += 19 {
@@ -122,13 +117,10 @@ func TestPixelBlocksOfBatches(t *testing.T) {
 			m.Node("Conv2d", []int{x, m.Constant(graph.FP32, 0, channels[1], 3, 3, channels[0]), m.Constant(graph.FP32, 0, channels[1])}, []int{y},
 				graphtest.WithWindow(blockWindow(1, channels[0], channels[1])))
 			g := m.Done(y)
-			img, err := compile(t, graphtest.Encode(g), EngineGo)
-			if err != nil {
-				t.Fatal(err)
-			}
+			image := mustCompile(t, g)
 			for threads := 1; threads <= 4; threads++ {
 				pool, args := cpu.NewPool(threads), graphtest.NewMaker(2).Arguments(g)
-				mustExecute(t, goengine.NewUnit(goOf(img), delegate.Instance{Pool: pool}), args)
+				mustExecute(t, newUnit(image, delegate.Instance{Pool: pool}), args)
 				pool.Close()
 				got := graphtest.NumbersOf(args[1].Tensor)
 				if want == nil {
@@ -138,7 +130,6 @@ func TestPixelBlocksOfBatches(t *testing.T) {
 					t.Errorf("%v channels: results of an image in a batch of %d, on %d threads, differ from those alone", channels, batch, threads)
 				}
 			}
-			img.Close()
 		}
 	}
 }
@@ -149,27 +140,23 @@ func TestPixelBlocksOfSizes(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	g := convolutionGraph32("Conv2d", 22, 21, blockWindow(1, 64, 80), 0)
-	img, err := compile(t, graphtest.Encode(g), EngineGo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer img.Close()
+	image := mustCompile(t, g)
 	in := delegate.Instance{Pool: pool}
-	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewPlainUnit(goOf(img), in)
-	blocks, n := [2]int{}, &goOf(img).Graph.Nodes[0]
+	fast, plain := newUnit(image, in), newPlainUnit(image, in)
+	blocks, n := [2]int{}, &image.Graph.Nodes[0]
 	for seed := range uint64(25) {
 		got, want := graphtest.NewMaker(seed).Resized(g), graphtest.NewMaker(seed).Resized(g)
 		mustExecute(t, fast, got)
 		mustExecute(t, plain, want)
 		name := fmt.Sprint("sizes ", got[0].Tensor.Sizes)
 		sameResult(t, name, got[1].Tensor, want[1].Tensor, false)
-		w := n.Windows(fast.Shapes[n.In[0]], fast.Shapes[n.Out[0]])
+		w := n.Windows(fast.shapes[n.In[0]], fast.shapes[n.Out[0]])
 		if !w.Winograd() {
 			blocks[0]++
 			continue
 		}
 		blocks[1]++
-		if need := goengine.NeedsOf(fast.Graph, fast.Places, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
+		if need := needsOf(fast.graph, fast.places, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
 			t.Errorf("%s: %d bytes are estimated, of %d elements on each of two threads", name, need.Shared, w.WinogradWork())
 		}
 	}
@@ -215,12 +202,7 @@ func TestPixelBlocksErrors(t *testing.T) {
 		args := graphtest.NewMaker(4).Arguments(g)
 		x := tensor.View[float32](args[0].Tensor.Data)
 		set(r, x, filter)
-		img, err := compile(t, graphtest.Encode(g), EngineGo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustExecute(t, goengine.NewUnit(goOf(img), delegate.Instance{}), args)
-		img.Close()
+		mustExecute(t, mustUnit(t, g, delegate.Instance{}), args)
 		for i, got := range tensor.View[float32](args[1].Tensor.Data) {
 			pixel := i / channels
 			image := x[pixel/(height*width)*height*width*channels:]

@@ -1,4 +1,4 @@
-package xnnpack
+package graph_test
 
 import (
 	"errors"
@@ -129,23 +129,21 @@ var weightCases = []struct {
 
 // TestWeightRepairs checks that faulty graphs of shared modules have the results of the corrected graphs.
 func TestWeightRepairs(t *testing.T) {
-	for _, engine := range []Engine{EngineGo, EngineAuto} {
-		for _, c := range weightCases {
-			t.Run(string(engine)+"/"+c.name, func(t *testing.T) {
-				right := c.build(&moduleCalls{Maker: graphtest.NewMaker(3)})
-				want, repairs, err := runPayload(t, right, engine, false)
-				if err != nil || len(repairs) > 0 {
-					t.Fatalf("corrected graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
-				}
-				got, repairs, err := runPayload(t, c.build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true}), engine, false)
-				if err != nil || !strings.Contains(strings.Join(repairs, "; "), c.repair) {
-					t.Fatalf("got repairs %q, error %v, want a repair with %q", repairs, err, c.repair)
-				}
-				if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
-					t.Error(err)
-				}
-			})
-		}
+	for _, c := range weightCases {
+		t.Run(c.name, func(t *testing.T) {
+			right := c.build(&moduleCalls{Maker: graphtest.NewMaker(3)})
+			want, repairs, err := runPayload(t, payloadOf(right))
+			if err != nil || len(repairs) > 0 {
+				t.Fatalf("corrected graph: got repairs %q, error %v, want none", repairs, err)
+			}
+			got, repairs, err := runPayload(t, payloadOf(c.build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true})))
+			if err != nil || !strings.Contains(strings.Join(repairs, "; "), c.repair) {
+				t.Fatalf("got repairs %q, error %v, want a repair with %q", repairs, err, c.repair)
+			}
+			if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -185,7 +183,7 @@ func TestWeightRepairsRefused(t *testing.T) {
 		}},
 	} {
 		g := c.build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true})
-		_, _, err := runPayload(t, g, EngineGo, false)
+		_, _, err := runPayload(t, payloadOf(g))
 		if !errors.Is(err, c.reason) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want …%s…", c.name, err, c.text)
 		}
@@ -196,7 +194,9 @@ func TestWeightRepairsRefused(t *testing.T) {
 // if the payload is used as written or if no node has the declared scale.
 func TestWeightsAsWritten(t *testing.T) {
 	g := weightCases[0].build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true})
-	if _, repairs, err := runPayload(t, g, EngineGo, true); err != nil || len(repairs) > 0 {
+	p := payloadOf(g)
+	p.AsWritten = true
+	if _, repairs, err := runPayload(t, p); err != nil || len(repairs) > 0 {
 		t.Errorf("as written: got repairs %q, error %v, want none", repairs, err)
 	}
 	for i := range g.Nodes {
@@ -206,7 +206,7 @@ func TestWeightsAsWritten(t *testing.T) {
 			}
 		}
 	}
-	if _, repairs, err := runPayload(t, g, EngineGo, false); err != nil || len(repairs) > 0 {
+	if _, repairs, err := runPayload(t, payloadOf(g)); err != nil || len(repairs) > 0 {
 		t.Errorf("scale of no node: got repairs %q, error %v, want none", repairs, err)
 	}
 }

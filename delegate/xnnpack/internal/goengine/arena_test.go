@@ -1,11 +1,10 @@
-package xnnpack
+package goengine
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
@@ -25,46 +24,43 @@ func chainGraph(cols int) *graph.Graph {
 func TestArena(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
-	check := func(t *testing.T, u delegate.Unit, g *graph.Graph) {
+	check := func(t *testing.T, u *unit, g *graph.Graph) {
 		t.Helper()
 		args := graphtest.NewMaker(1).Arguments(g)
 		mustExecute(t, u, args)
 		got := graphtest.NumbersOf(args[1].Tensor)
-		alone, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
-		mustExecute(t, alone, args)
+		mustExecute(t, mustUnit(t, g, delegate.Instance{}), args)
 		if want := graphtest.NumbersOf(args[1].Tensor); !slices.Equal(got, want) {
 			t.Errorf("shared scratch: got %v, want %v", got, want)
 		}
 	}
-	var units []delegate.Unit
+	var units []*unit
 	graphs := []*graph.Graph{chainGraph(16), chainGraph(512), chainGraph(64)}
 	for _, g := range graphs {
-		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{Scratch: scratch})
-		units = append(units, u)
+		units = append(units, mustUnit(t, g, delegate.Instance{Scratch: scratch}))
 	}
 	for range 2 {
 		for i, u := range units {
 			check(t, u, graphs[i])
 		}
 	}
-	first := &units[0].(*goengine.Unit).Arena.Bytes[0]
+	first := &units[0].arena.bytes[0]
 	for i, u := range units {
-		e := u.(*goengine.Unit)
-		if v := e.Graph.Nodes[0].Out[0]; &e.Bytes[v][0] != first {
+		if v := u.graph.Nodes[0].Out[0]; &u.data[v][0] != first {
 			t.Errorf("unit %d: the intermediate value is not in the shared scratch", i)
 		}
 	}
 	large := chainGraph(4096)
-	late, _ := mustUnit(t, large, EngineGo, delegate.Instance{Scratch: scratch})
+	late := mustUnit(t, large, delegate.Instance{Scratch: scratch})
 	for range 2 {
 		check(t, late, large)
 		for i, u := range units {
 			check(t, u, graphs[i])
 		}
 	}
-	other, _ := mustUnit(t, graphs[0], EngineGo, delegate.Instance{Scratch: new(delegate.Scratch)})
+	other := mustUnit(t, graphs[0], delegate.Instance{Scratch: new(delegate.Scratch)})
 	check(t, other, graphs[0])
-	if &other.(*goengine.Unit).Arena.Bytes[0] == &units[0].(*goengine.Unit).Arena.Bytes[0] {
+	if &other.arena.bytes[0] == &units[0].arena.bytes[0] {
 		t.Error("a unit with another scratch has the same memory")
 	}
 }
