@@ -3,6 +3,7 @@ package goengine
 import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -34,22 +35,22 @@ func (p *batchProduct) bind(e *frame, n *graph.Node) {
 	p.m, p.n, p.k = out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
 	p.x, p.w, p.y = e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])
 	p.batches = out.Leading(out.Rank - 2)
-	p.xAt, p.wAt = grow(p.xAt, p.batches), grow(p.wAt, p.batches)
+	p.xAt, p.wAt = pack.Grow(p.xAt, p.batches), pack.Grow(p.wAt, p.batches)
 	for i := range p.batches {
 		p.xAt[i], p.wAt[i] = batchOffset(i, out, a), batchOffset(i, out, b)
 	}
 	p.transposed = n.Flags&graph.FlagTransposeWeights != 0
 	p.byDots = p.transposed && p.m <= gemm.FewRows
 	if p.transposed && !p.byDots {
-		p.packed = grow(p.packed, b.Leading(b.Rank-2))
+		p.packed = pack.Grow(p.packed, b.Leading(b.Rank-2))
 		size := gemm.Size(p.k, p.n, p.k)
-		e.staged = grow(e.staged, 4*size*len(p.packed))
+		e.staged = pack.Grow(e.staged, 4*size*len(p.packed))
 		staged := tensor.View[float32](e.staged)
 		for i := range p.packed {
 			p.packed[i] = gemm.Place(staged[i*size:][:size], p.k, p.n)
 		}
 	}
-	p.zeros = grow(p.zeros, p.n)
+	p.zeros = pack.Grow(p.zeros, p.n)
 	p.tile = max(1, min(graph.GatheredRows, p.m))
 	p.tiles = graph.CeilDiv(p.m, p.tile)
 	p.grain = 1 + macsPerRange/max(1, p.tile*p.n*p.k)

@@ -2,6 +2,7 @@ package goengine
 
 import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -48,7 +49,7 @@ func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 func (d *depthwiseLines) bind(e *frame, n *graph.Node) {
 	d.input, d.X, d.Y = nil, e.load(0, n.In[0]), e.result(n.Out[0])
 	if d.plan(n, e.shapes[n.In[0]], e.shapes[n.Out[0]]) {
-		e.staged = grow(e.staged, int(4*d.padded.Numel()))
+		e.staged = pack.Grow(e.staged, int(4*d.padded.Numel()))
 		d.input, d.X = d.X, tensor.View[float32](e.staged)[:d.padded.Numel()]
 	}
 	d.node, d.Min, d.Max = n, n.Min, n.Max
@@ -62,7 +63,7 @@ func (d *depthwiseLines) setFilter(f *floatFilter) {
 	d.Filter, d.Bias = f.taps, f.bias
 	if d.C < simd.ChannelLanes {
 		for i, list := range [][]float32{f.taps, f.bias} {
-			d.longer[i] = grow(d.longer[i], len(list)+simd.ChannelLanes)
+			d.longer[i] = pack.Grow(d.longer[i], len(list)+simd.ChannelLanes)
 			copy(d.longer[i], list)
 		}
 		d.Filter, d.Bias = d.longer[0], d.longer[1]

@@ -3,6 +3,7 @@ package goengine
 import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -61,7 +62,7 @@ func (e *frame) load(i, v int) []float32 {
 	if e.graph.Values[v].Datatype == graph.FP32 {
 		return tensor.View[float32](e.data[v])[:n]
 	}
-	e.slots[i] = grow(e.slots[i], n)
+	e.slots[i] = pack.Grow(e.slots[i], n)
 	e.decode(e.slots[i], v)
 	return e.slots[i]
 }
@@ -72,7 +73,7 @@ func (e *frame) result(v int) []float32 {
 	if e.graph.Values[v].Datatype == graph.FP32 {
 		return tensor.View[float32](e.data[v])[:n]
 	}
-	e.out = grow(e.out, n)
+	e.out = pack.Grow(e.out, n)
 	return e.out
 }
 

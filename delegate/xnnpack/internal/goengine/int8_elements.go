@@ -2,6 +2,7 @@ package goengine
 
 import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/x448/float16"
 )
@@ -91,7 +92,7 @@ func (l *int8Elements) bind(e *frame, n *graph.Node) {
 	case quantizeTokens:
 		s := e.shapes[n.Out[0]]
 		groups := s.Leading(s.Rank - out.Quant.Nonbatch)
-		e.tokens[n.Out[0]] = grow(e.tokens[n.Out[0]], groups)
+		e.tokens[n.Out[0]] = pack.Grow(e.tokens[n.Out[0]], groups)
 		l.half, l.tokens, l.out, l.row = in.Datatype == graph.FP16, e.tokens[n.Out[0]], e.data[n.Out[0]], l.units/groups
 		l.units, l.grain = groups, 1+elementsPerRange/4/l.row
 	}
@@ -245,7 +246,7 @@ func (l *int8Binary) place(operand, row int) (at int) {
 
 // repeatRow returns n elements of repetitions of row, in *memory.
 func repeatRow(memory *[]uint8, row []uint8, n int) []uint8 {
-	b := grow(*memory, n)
+	b := pack.Grow(*memory, n)
 	*memory = b
 	for done := copy(b, row); done < n; done *= 2 {
 		copy(b[done:], b[:done])
@@ -292,7 +293,7 @@ func (p *int8MaxPool) run(e *frame, n *graph.Node) {
 	}
 	p.a = e.data[n.In[0]]
 	if p.stage.needed {
-		e.staged = grow(e.staged, int(p.stage.bytes()))
+		e.staged = pack.Grow(e.staged, int(p.stage.bytes()))
 		p.stage.Copy(e.staged, p.a, func(int) uint8 { return uint8(p.q.Lo) })
 		p.a = e.staged
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -77,7 +78,7 @@ func (p *int8Product) tabulate() {
 	if p.table = p.table[:0]; p.depth != nil || p.gathers || p.rows > maxTable {
 		return
 	}
-	p.table = grow(p.table, p.rows)
+	p.table = pack.Grow(p.table, p.rows)
 	p.find(p.table, 0)
 }
 
@@ -214,7 +215,7 @@ func (p *int8Product) loadInput() {
 		p.a = src
 		return
 	}
-	p.e.staged = grow(p.e.staged, int(p.stage.bytes()))
+	p.e.staged = pack.Grow(p.e.staged, int(p.stage.bytes()))
 	p.a = p.e.staged
 	p.stage.Copy(p.a, src, p.zeroByte)
 }
@@ -222,7 +223,7 @@ func (p *int8Product) loadInput() {
 // packRows sets p.a to the activations in the order in which products with 4-bit weights read them.
 func (p *int8Product) packRows(src []uint8) {
 	size := p.rows * p.nibbles.RowBytes()
-	p.e.staged = grow(p.e.staged, size)
+	p.e.staged = pack.Grow(p.e.staged, size)
 	if !p.packed {
 		p.e.ordered = p.nibbles.PackRows(p.e.staged[:size], src, p.rows)
 	}
@@ -276,12 +277,12 @@ func (p *int8Product) prepare(w *int8Work) {
 	ldc := p.panels * simd.DotCols
 	switch {
 	case p.nibbles != nil:
-		w.floats = grow(w.floats, 2*p.tile*ldc)
+		w.floats = pack.Grow(w.floats, 2*p.tile*ldc)
 		return
 	case p.dynamic:
-		w.floats = grow(w.floats, p.tile*ldc)
+		w.floats = pack.Grow(w.floats, p.tile*ldc)
 	}
-	w.sums = grow(w.sums, p.tile*ldc)
+	w.sums = pack.Grow(w.sums, p.tile*ldc)
 }
 
 // rowsFrom sets w.rows to the offsets of m rows, starting at row from.
@@ -290,7 +291,7 @@ func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
 		w.rows = p.table[from : from+m]
 		return
 	}
-	w.places = grow(w.places, m)
+	w.places = pack.Grow(w.places, m)
 	w.rows = w.places
 	p.find(w.rows, from)
 }
@@ -325,7 +326,7 @@ func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
 	a := p.a
 	switch {
 	case p.gathers:
-		w.gathered = grow(w.gathered, p.tile*p.row)
+		w.gathered = pack.Grow(w.gathered, p.tile*p.row)
 		a = w.gathered
 		for i := range m {
 			p.gatherRow(a[i*p.row:][:p.row], g, from+i)
@@ -370,7 +371,7 @@ func (p *int8Product) tokenAt(at int) token {
 
 // findTokens sets the zero points and scales of the rows starting at row from.
 func (p *int8Product) findTokens(w *int8Work, from int) {
-	w.zeros, w.factors = grow(w.zeros, len(w.rows)), grow(w.factors, len(w.rows))
+	w.zeros, w.factors = pack.Grow(w.zeros, len(w.rows)), pack.Grow(w.factors, len(w.rows))
 	if tokens := p.e.tokens[p.node.In[0]]; len(tokens) == 1 {
 		t := tokens[0]
 		simd.Fill(w.factors, t.scale)
@@ -445,7 +446,7 @@ func (p *int8Product) depthwise(w *int8Work, lo, hi int) {
 
 // depthwiseGathered computes a line of the output, which starts at row from, pixel by pixel.
 func (p *int8Product) depthwiseGathered(q *simd.Quantized, w *int8Work, to []uint8, from int) {
-	w.gathered = grow(w.gathered, p.row+overread)
+	w.gathered = pack.Grow(w.gathered, p.row+overread)
 	for i := range p.out.Dim[2] {
 		p.e.run.Poll()
 		p.gatherRow(w.gathered[:p.row], 0, from+i)

@@ -3,6 +3,7 @@ package goengine
 import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -99,7 +100,7 @@ func (plainTokens) run(e *frame, n *graph.Node) {
 	v, x, half := n.Out[0], e.load(0, n.In[0]), e.graph.Values[n.In[0]].Datatype == graph.FP16
 	s := e.shapes[v]
 	groups := s.Leading(s.Rank - e.graph.Values[v].Quant.Nonbatch)
-	e.tokens[v] = grow(e.tokens[v], groups)
+	e.tokens[v] = pack.Grow(e.tokens[v], groups)
 	out, size := tensor.View[int8](e.data[v]), len(x)/groups
 	for g := range groups {
 		t := dynamicToken(x[g*size : (g+1)*size])
@@ -227,8 +228,8 @@ func (p *plainProduct) multiply() {
 // Range computes the tiles [lo, hi) of rows.
 func (p *plainProduct) Range(worker, lo, hi int) {
 	w, f := &p.work[worker], p.filter
-	w.rows, w.sums = grow(w.rows, tileRows*f.k), grow(w.sums, tileRows*f.n)
-	w.part, w.int32s = grow(w.part, tileRows*f.n), grow(w.int32s, tileRows*f.n)
+	w.rows, w.sums = pack.Grow(w.rows, tileRows*f.k), pack.Grow(w.sums, tileRows*f.n)
+	w.part, w.int32s = pack.Grow(w.part, tileRows*f.n), pack.Grow(w.int32s, tileRows*f.n)
 	for tile := lo; tile < hi; tile++ {
 		from := tile * tileRows
 		m := min(tileRows, p.rows-from)
@@ -429,17 +430,17 @@ func (e *frame) factors(slot, v int) []float32 {
 	n := e.shapes[v].Numel()
 	switch x.Datatype {
 	case graph.QInt8:
-		e.slots[slot] = grow(e.slots[slot], n)
+		e.slots[slot] = pack.Grow(e.slots[slot], n)
 		for i, q := range tensor.View[int8](e.data[v])[:n] {
 			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
 	case graph.QUInt8:
-		e.slots[slot] = grow(e.slots[slot], n)
+		e.slots[slot] = pack.Grow(e.slots[slot], n)
 		for i, q := range e.data[v][:n] {
 			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
 	case graph.QDInt8:
-		e.slots[slot] = grow(e.slots[slot], n)
+		e.slots[slot] = pack.Grow(e.slots[slot], n)
 		each := n / len(e.tokens[v])
 		for i, q := range tensor.View[int8](e.data[v])[:n] {
 			e.slots[slot][i] = float32(int32(q) - e.tokens[v][i/each].zero)

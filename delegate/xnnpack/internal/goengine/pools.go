@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -45,7 +46,7 @@ func (p *meanOfBytes) run(e *frame, n *graph.Node) {
 	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
 	from, _ := bytesAs(in)
 	to, _ := bytesAs(out)
-	e.slots[0] = grow(e.slots[0], p.in.Numel())
+	e.slots[0] = pack.Grow(e.slots[0], p.in.Numel())
 	p.X, p.Y = e.slots[0], e.result(n.Out[0])
 	from.Dequantize(p.X, e.data[n.In[0]], 1)
 	e.Parallel(p.lines, p.grain, p)

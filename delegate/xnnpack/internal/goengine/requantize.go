@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
@@ -45,18 +46,10 @@ func boundFloats(n *graph.Node, x []float32) {
 	simd.Clamp(x, x, n.Min, n.Max)
 }
 
-// grow returns a slice of n elements, in the memory of s if it is large enough. Their values are not specified.
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
-
 // reserve makes sure that each worker has so many floats in its line. Only loops that work cannot
 // know, those of tests, allocate.
 func (e *frame) reserve(floats int) {
 	for i := range e.workers {
-		e.workers[i].line = grow(e.workers[i].line, floats)
+		e.workers[i].line = pack.Grow(e.workers[i].line, floats)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -40,13 +41,13 @@ func (r *resizeLines) bind(e *frame, n *graph.Node) {
 	r.node, r.in = n, e.shapes[n.In[0]]
 	r.out = graph.Params[graph.ResizeParams](n).Shape(r.in)
 	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	r.columns = grow(r.columns, r.out.Dim[2])
+	r.columns = pack.Grow(r.columns, r.out.Dim[2])
 	for i := range r.columns {
 		r.columns[i] = resizeSample(n, i, r.in.Dim[2], r.out.Dim[2])
 	}
 	pitch := r.out.Dim[2] * r.in.Dim[3]
 	e.reserve(2 * pitch)
-	r.work = grow(r.work, e.threads())
+	r.work = pack.Grow(r.work, e.threads())
 	for i := range r.work {
 		r.work[i].data = [2][]float32{e.workers[i].line[:pitch], e.workers[i].line[pitch : 2*pitch]}
 	}
