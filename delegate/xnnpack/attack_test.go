@@ -216,8 +216,8 @@ func wantReason(err error, reasons ...error) error {
 // runReference computes each set's results and bounds on the Go engine, with the graph as read and
 // values between nodes next to inaccessible pages.
 func (t *trial) runReference() (ok bool, err error) {
-	x := &plan{graph: graphtest.CloneGraph(t.graph), shapes: slices.Clone(t.shapes)}
-	img, err := Backend{Engine: EngineGo, Values: true}.compile(context.Background(), x.image(&graph.Compilation{}))
+	m := &image{Compilation: &graph.Compilation{Graph: graphtest.CloneGraph(t.graph), Shapes: slices.Clone(t.shapes)}}
+	img, err := Backend{Engine: EngineGo, Values: true}.compile(context.Background(), m)
 	if err != nil {
 		return false, wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)
 	}

@@ -11,6 +11,7 @@
 package xnnpack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,6 +22,51 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
+
+// ID identifies the backend in programs.
+const ID = graph.ID
+
+// Engine selects the implementation that runs graphs.
+type Engine string
+
+// Engines. EngineAuto selects the engine that is estimated to be faster for each graph. It uses the
+// Go engine if the library is not available, does not support the graph, or fails. EngineNative
+// returns an error if the library is missing, does not support the graph or computes it wrongly; if
+// the library fails to create the graph, the Go engine runs it, with a warning. EngineGo treats NaN,
+// infinities and subnormal numbers as PyTorch does; the library does not.
+const (
+	EngineAuto   Engine = "auto"
+	EngineNative Engine = "native" // libXNNPACK
+	EngineGo     Engine = "go"
+	// EngineReference is EngineGo. The string "reference" is accepted, too.
+	//
+	// Deprecated: use EngineGo.
+	EngineReference = EngineGo
+)
+
+// Engines lists all engines.
+var Engines = []Engine{EngineAuto, EngineNative, EngineGo}
+
+// formerName is the name of EngineGo in earlier versions.
+const formerName Engine = "reference"
+
+// Backend compiles payloads of the XNNPACK delegate. The zero value is ready to use.
+type Backend struct {
+	Engine       Engine // empty means EngineAuto
+	Library      string // path of libXNNPACK or its folder, see [xnn.Open]; empty means to search for it
+	WeightsCache string // folder in which packed weights are stored for later processes, empty for none
+	MapWeights   bool   // map files of packed weights, sharing them with other processes; the files must not change
+	NoRepair     bool   // disable the repair of known exporter faults in payloads
+	// Values stores the result of every node in its own memory, so that observers can read it (see
+	// [delegate.Viewer]). This needs more memory and time.
+	Values bool
+	// KeepConstants disables the release of constants that have been packed, so that Info contains
+	// them.
+	KeepConstants bool
+}
+
+// ID returns the name that identifies the backend in programs.
+func (Backend) ID() string { return ID }
 
 // Probe reports the available library; without one the Go engine runs.
 func (b Backend) Probe() delegate.Status {
@@ -33,20 +79,24 @@ func (b Backend) Probe() delegate.Status {
 
 // Compile validates the payload and compiles it for the selected engine.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
-	x, err := b.plan(p)
+	g, err := b.read(p)
 	if err != nil {
 		return nil, err
 	}
-	return b.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, Args: p.Args, Release: p.Release, Scratch: p.Scratch,
-		ThreadCount: p.Threads}))
+	m, err := plan(g, p.Args)
+	if err != nil {
+		return nil, err
+	}
+	m.Limits, m.Release, m.Scratch, m.ThreadCount = p.Limits, p.Release, p.Scratch, p.Threads
+	return b.compile(ctx, m)
 }
 
 // compile selects the engine of a planned image and prepares the image for it.
 func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error) {
-	if b.Engine == formerName {
+	if b.Engine = cmp.Or(b.Engine, EngineAuto); b.Engine == formerName {
 		b.Engine = EngineGo
 	}
-	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
+	if !slices.Contains(Engines, b.Engine) {
 		return nil, graph.Unsupported("", "engine %q, want one of %q", b.Engine, Engines)
 	}
 	g := img.Graph

@@ -39,7 +39,7 @@ func multipliesBytes(g *graph.Graph) bool {
 // choose prepares the image for the Go engine if there is a reason; done is false if the library
 // should run it. A library whose location was specified must exist in any case.
 func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
-	if !b.automatic() {
+	if b.Engine != EngineAuto {
 		return false, nil
 	}
 	if xnn.Named(b.Library) && !xnn.Found(b.Library) {

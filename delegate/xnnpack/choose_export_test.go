@@ -11,12 +11,16 @@ var WhyGo = whyGo
 
 // CountPayload returns the multiplications of a payload, with the letter b if it has 8-bit products.
 func CountPayload(p *delegate.Payload) string {
-	x, err := (Backend{}).plan(p)
+	g, err := Backend{}.read(p)
 	if err != nil {
 		return ""
 	}
-	text := fmt.Sprintf("%.0f", x.graph.Cost(x.shapes))
-	if multipliesBytes(x.graph) {
+	m, err := plan(g, p.Args)
+	if err != nil {
+		return ""
+	}
+	text := fmt.Sprintf("%.0f", m.Graph.Cost(m.Shapes))
+	if multipliesBytes(m.Graph) {
 		text += "b"
 	}
 	return text

@@ -39,53 +39,53 @@ func lowerFor(g *regions.Graph, shapeOnly bool) *lowering.Lowering {
 }
 
 // planCalls lowers all calls and plans their graph.
-func planCalls(l *lowering.Lowering, in *regions.Graph) (*plan, error) {
+func planCalls(l *lowering.Lowering, in *regions.Graph) (*image, error) {
 	g, err := l.LowerAll()
 	if err != nil {
 		return nil, err
 	}
-	x, err := planOf(g, nil)
+	m, err := plan(g, nil)
 	if err != nil {
 		return nil, err
 	}
-	return x, l.CheckOutputs(g, x.shapes, in.Outputs)
+	return m, l.CheckOutputs(g, m.Shapes, in.Outputs)
 }
 
 // keptPlan is the plan of a region, from when its work is known until it is compiled.
 type keptPlan struct {
-	*plan
+	*image
 	deferred []lowering.DeferredConstant
 }
 
 // keep keeps the plan of a lowering of shapes only for the graph's next call, if only deferred constants are not
 // final.
-func keep(l *lowering.Lowering, in *regions.Graph, x *plan) {
-	if x.repaired != nil {
+func keep(l *lowering.Lowering, in *regions.Graph, m *image) {
+	if m.repaired != nil {
 		return
 	}
 	if deferred, ok := l.Detach(); ok {
-		in.Kept = &keptPlan{x, deferred}
+		in.Kept = &keptPlan{m, deferred}
 	}
 }
 
 // Drop gives the memory of the plan to other lowerings.
 func (k *keptPlan) Drop() {
-	lowering.RecycleGraph(k.graph)
+	lowering.RecycleGraph(k.Graph)
 }
 
 // planRegion returns the plan of a region with all its constants. The graph no longer keeps it.
-func planRegion(g *regions.Graph) (*plan, error) {
+func planRegion(g *regions.Graph) (*image, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
-		lowering.FillConstants(k.graph, k.deferred)
-		return k.plan, nil
+		lowering.FillConstants(k.Graph, k.deferred)
+		return k.image, nil
 	}
 	return planCalls(lowerFor(g, false), g)
 }
 
 // CompileGraph implements regions.Compiler.
 func (b Backend) CompileGraph(ctx context.Context, g *regions.Graph) (delegate.Image, error) {
-	made, err := planRegion(g)
+	m, err := planRegion(g)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +93,11 @@ func (b Backend) CompileGraph(ctx context.Context, g *regions.Graph) (delegate.I
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&graph.Compilation{Limits: g.Limits, Scratch: g.Scratch, ThreadCount: g.Threads,
-		Release: made.graph.DiscardOr(release), Region: true}))
+	m.Limits, m.Scratch, m.ThreadCount, m.Release, m.Region = g.Limits, g.Scratch, g.Threads, m.Graph.DiscardOr(release), true
+	img, err := b.compile(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	m := img.(*image)
 	if release != nil && m.Release != nil {
 		m.releaseCopied(g)
 	}
@@ -112,13 +111,13 @@ func (b Backend) Measure(g *regions.Graph) (work regions.Work, err error) {
 	}
 	l := lowerFor(g, true)
 	defer l.Recycle()
-	x, err := planCalls(l, g)
+	m, err := planCalls(l, g)
 	if err != nil {
 		return work, err
 	}
-	if why := cmp.Or(native.PlanLimits(x.graph, x.shapes), native.Refuses(x.graph, x.shapes)); why != "" {
+	if why := cmp.Or(native.PlanLimits(m.Graph, m.Shapes), native.Refuses(m.Graph, m.Shapes)); why != "" {
 		return work, graph.Unsupported("", "%s", why)
 	}
-	keep(l, g, x)
-	return x.work(), nil
+	keep(l, g, m)
+	return m.work(), nil
 }

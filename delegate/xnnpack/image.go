@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/advice"
@@ -33,13 +35,10 @@ type image struct {
 // Unit creates an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	u, err := m.by.Unit(in)
-	if err != nil {
-		return nil, err
+	if err != nil || !m.Shown {
+		return u, err
 	}
-	if m.Shown {
-		return newViewed(m, u), nil
-	}
-	return u, nil
+	return newViewed(m, u), nil
 }
 
 // fail stores an error of the library for Warnings.
@@ -109,17 +108,9 @@ func (m *image) Info() delegate.Info {
 	if m.repaired != nil && m.Release == nil { // otherwise constants may have been released
 		info.Repaired = m.repaired.Payload(0)
 	}
-	info.Facts = append(info.Facts, [2]string{"schema", m.Graph.Version}, [2]string{"MACs", fmt.Sprintf("%.0f", m.cost)})
-	if m.whyGo != "" {
-		info.Facts = append(info.Facts, [2]string{"in Go", m.whyGo})
-	}
-	if m.notNative != "" {
-		info.Facts = append(info.Facts, [2]string{"not native", m.notNative})
-	}
-	info.Facts = append(info.Facts, m.by.Facts()...)
-	if m.cacheNote != "" {
-		info.Facts = append(info.Facts, [2]string{"weights file", m.cacheNote})
-	}
+	facts := slices.Concat([][2]string{{"schema", m.Graph.Version}, {"MACs", fmt.Sprintf("%.0f", m.cost)}, {"in Go", m.whyGo},
+		{"not native", m.notNative}}, m.by.Facts(), [][2]string{{"weights file", m.cacheNote}})
+	info.Facts = slices.DeleteFunc(facts, func(f [2]string) bool { return f[1] == "" })
 	for v := range m.Graph.Values {
 		x := &m.Graph.Values[v]
 		info.Operands = append(info.Operands, delegate.Operand{Type: m.typeOf(v), Bytes: int64(x.Datatype.Bytes(m.Shapes[v])),
@@ -188,4 +179,22 @@ func newViewed(m *image, u delegate.Unit) *viewed {
 		w.shown = append(w.shown, &value)
 	}
 	return w
+}
+
+// Workspace implements lowering.Planned: in the Go engine, nodes are moments, each intermediate value
+// has a block, and the last block is the working memory of the nodes. Values that are shown are read
+// after the call.
+func (m *image) Workspace() *lowering.Workspace {
+	if own, ok := m.by.(*goengine.Image); ok {
+		return own.Workspace()
+	}
+	return nil
+}
+
+// Rows implements [lowering.RowWise].
+func (m *image) Rows(n int, args []*tensor.Tensor, dims []int) (outputs []int, err error) {
+	if m.Shown {
+		return nil, errors.New("its values are observed")
+	}
+	return m.Graph.Rows(n, graph.NewArguments(m.Graph, m.Shapes, m.Args), args, dims)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
 var _ lowering.Merger = Backend{}
@@ -75,3 +76,25 @@ func (o *payload) Constants() (list []lowering.Constant) {
 
 // Graph returns the graph for lowering, which does not modify it.
 func (o *payload) Graph() *graph.Graph { return o.graph }
+
+// Names implements delegate.Namer. It returns each key once.
+func (Backend) Names(payload []byte) ([]string, error) {
+	flat, base, _, err := graph.SplitHeader(payload)
+	if err != nil {
+		return nil, err
+	}
+	r := &graph.Reader{Flat: flatbuf.New(flat, base, 0)}
+	r.Table.Read(r.Flat.Root())
+	if err := r.FlatError(); err != nil {
+		return nil, err
+	}
+	var keys []string
+	seen := make(map[string]bool)
+	for _, p := range r.Table.Places {
+		if p.Key != "" && !seen[p.Key] {
+			seen[p.Key] = true
+			keys = append(keys, p.Key)
+		}
+	}
+	return keys, nil
+}

@@ -179,22 +179,23 @@ func noiseOf(want, got []float32) (signal, noise float64) {
 func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.Graph,
 	record func(args []*tensor.Value)) (delegate.Image, error) {
 	g.MayRepair = false // it was, if necessary
-	x, err := planOf(g, nil)
+	m, err := plan(g, nil)
 	if err != nil {
 		return nil, err
 	}
 	own := int64(0)
 	for _, v := range g.Args[len(f.plan.Graph.Args):] {
-		own = graph.Plus(own, int64(g.Values[v].Datatype.Bytes(x.shapes[v])))
+		own = graph.Plus(own, int64(g.Values[v].Datatype.Bytes(m.Shapes[v])))
 	}
 	if err := p.Limits.Check(ID, 0, own); err != nil {
 		return nil, err
 	}
-	img, err := f.backend.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, ThreadCount: p.Threads}))
+	m.Limits, m.ThreadCount = p.Limits, p.Threads
+	img, err := f.backend.compile(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	return &recording{Image: img, f: f, inputs: len(p.Args), graph: g, shapes: x.shapes, record: record}, nil
+	return &recording{Image: img, f: f, inputs: len(p.Args), graph: g, shapes: m.Shapes, record: record}, nil
 }
 
 // recording is an image that passes the values of its runs on.

@@ -4,6 +4,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
 )
 
 // floatProduct multiplies rows of floats by a packed filter, in tiles of rows. Tiles are divided into
@@ -133,3 +134,25 @@ func (l *denseProduct) bind(e *frame, n *graph.Node) {
 }
 
 func (l *denseProduct) run(*frame, *graph.Node) { l.multiplyAll() }
+
+// finishNode applies the function that is merged into a node, if any, to columns [from, from+cols) of
+// rows of ld elements.
+func finishNode(n *graph.Node, y []float32, rows, ld, from, cols int) {
+	if n.Then == nil || cols <= 0 {
+		return
+	}
+	if cols == ld {
+		typeOf(n.Then).elements(n.Then, y[:rows*ld], y)
+		return
+	}
+	for i := range rows {
+		row := y[i*ld+from:][:cols]
+		typeOf(n.Then).elements(n.Then, row, row)
+	}
+}
+
+// finishPanels does that for the columns of panels [from, to) of a matrix.
+func finishPanels(n *graph.Node, m *gemm.Panels, y []float32, rows, ld, from, to int) {
+	from *= simd.PanelCols
+	finishNode(n, y, rows, ld, from, min(to*simd.PanelCols, m.N)-from)
+}

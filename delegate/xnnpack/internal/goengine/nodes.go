@@ -96,3 +96,59 @@ func square(dst, src []float32) { simd.Mul(dst, src, src) }
 func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 
 func clampElements(n *graph.Node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
+
+// nodeType says how the Go engine runs one kind of node.
+type nodeType struct {
+	// Loop returns the loop of a node, which depends on datatypes; those that depend on shapes are chosen when it is bound.
+	loop func(e *frame, n *graph.Node) loop
+	// work adds the memory that the loops need for the node; nil if they need none.
+	work workFunc
+	// pack packs the filter of the node for products of floats; nil if it has none.
+	pack packer
+	// elements computes a function of each float; nil for nodes that are no such function.
+	elements unaryFunc
+}
+
+// Types is the Go engine's table, by tag. The rows refer to it, so init fills it.
+var types [256]nodeType
+
+// typeOf returns the row of the node's type.
+func typeOf(n *graph.Node) *nodeType { return &types[n.Type.Tag] }
+
+// loop computes the outputs of a node.
+type loop interface {
+	// bind prepares the loop for the current shapes and addresses of values.
+	bind(e *frame, n *graph.Node)
+	run(e *frame, n *graph.Node)
+}
+
+// planner is a loop that is planned for shapes before the addresses of values are known.
+type planner interface{ plan() }
+
+// decoded runs a loop over floats on copies of values of other datatypes, whose addresses change: it is bound in each run.
+type decoded struct{ floats loop }
+
+func (decoded) bind(*frame, *graph.Node) {}
+
+func (d decoded) run(e *frame, n *graph.Node) {
+	d.floats.bind(e, n)
+	d.floats.run(e, n)
+	e.store(n.Out[0])
+}
+
+// onFloats returns a loop over floats for the node, which decodes its values unless the loop can work on their bytes: if they are
+// all float32 and the filter, if any, is packed.
+func (e *frame) onFloats(n *graph.Node, l loop) loop {
+	weighted := typeOf(n).pack != nil
+	if weighted && e.packed.floats[n.At] == nil {
+		return decoded{l}
+	}
+	for _, list := range [][]int{n.In, n.Out} {
+		for k, v := range list {
+			if isPacked := k > 0 && weighted; v != graph.None && !isPacked && e.graph.Values[v].Datatype != graph.FP32 {
+				return decoded{l}
+			}
+		}
+	}
+	return l
+}

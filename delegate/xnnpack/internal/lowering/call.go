@@ -281,3 +281,12 @@ func (l *Lowering) loweringAt(i int) *lowerRow {
 func isCall(g *lowering.Graph, i int, class opclass.Class) bool {
 	return i >= 0 && g.Calls[i].Op != nil && g.Calls[i].Op.Class == class
 }
+
+func init() {
+	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings,
+		quantizedLowerings, dynamicLowerings} {
+		for i := range rows {
+			lowerings[rows[i].class] = &rows[i]
+		}
+	}
+}

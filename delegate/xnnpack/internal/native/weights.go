@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
@@ -296,4 +297,93 @@ func (s *sharedBlocks) release(b *block) {
 	} else {
 		s.By[b.key] = list
 	}
+}
+
+// slab is memory outside of Go's heap from which packed weights are allocated one after the other.
+// Its large pages cause far fewer page faults, and it does not trigger garbage collection. It is
+// unmapped when the last user releases it.
+type slab struct {
+	pages *cpu.Mapping
+	free  []byte
+	uses  atomic.Int32
+}
+
+// newSlab maps size bytes, of which at least the first dense ones will be used: only these get
+// large pages. It returns nil, from which nothing can be allocated, if size is small or the system
+// has no more pages. The slab has one user.
+func newSlab(size, dense int64) *slab {
+	if size < graph.OwnPages {
+		return nil
+	}
+	pages, err := cpu.MapMemory(size)
+	if err != nil {
+		return nil
+	}
+	b := pages.Bytes()
+	cpu.UseSmallPages(b[min(dense, size):])
+	s := &slab{pages: pages, free: b}
+	s.uses.Store(1)
+	runtime.AddCleanup(s, (*cpu.Mapping).Close, pages)
+	return s
+}
+
+// next returns the next n bytes, followed by padding, or nil if there are fewer. It returns the
+// same bytes until take. A nil slab has none.
+func (s *slab) next(n int) []byte {
+	if s == nil || n > len(s.free)-tensor.Padding {
+		return nil
+	}
+	return s.free[:n:n]
+}
+
+// take allocates the next n bytes and adds a user to the slab.
+func (s *slab) take(n int) {
+	size := graph.RoundUp(n+tensor.Padding, tensor.Alignment)
+	s.free = s.free[min(size, len(s.free)):]
+	s.uses.Add(1)
+}
+
+// release removes a user. It does nothing on a nil slab.
+func (s *slab) release() {
+	if s != nil && s.uses.Add(-1) == 0 {
+		s.pages.Close()
+	}
+}
+
+// The memory of filters is released once the library has packed them. If they are large, each is
+// released before the next is packed, so that at most one filter at a time is in memory twice.
+// That requires that the filter is not read again: the library
+// packs for all runtimes of an image at once, the Go engine never runs what the native one does,
+// and no other node has the filter.
+
+// keptBytes is the size of filters that may be in memory twice while the library creates the first runtime: the
+// Go engine can run the graph if that fails. Tests set it.
+var keptBytes int64 = 64 << 20
+
+// placeholderScales returns n group scales, all 1. The library reads the scales of every filter that is
+// defined, although it uses the packed filter unchanged.
+func placeholderScales(n int) []uint16 {
+	placeholders.Lock()
+	defer placeholders.Unlock()
+	if len(placeholders.ones) < n {
+		placeholders.ones = slices.Repeat([]uint16{0x3f80}, n) // bfloat16
+	}
+	return placeholders.ones[:n:n]
+}
+
+var placeholders struct {
+	sync.Mutex
+	ones []uint16
+}
+
+// staysNative reports whether the library supports the graph at all sizes up to the declared ones
+// if it supports it at those.
+func staysNative(g *graph.Graph) bool {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if typeOf(n).bySize || n.Type.Tag == graph.TagFullyConnected && n.Flags&graph.FlagReshape2D != 0 {
+			return false
+		}
+	}
+	return true
 }
