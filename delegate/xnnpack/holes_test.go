@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
@@ -89,7 +90,7 @@ func TestPoolGeometries(t *testing.T) {
 						n.Flags = graph.FlagSamePadding
 					}
 				})
-				return m.Fixed(y)
+				return fixed(m, y)
 			})
 		})
 	}
@@ -101,7 +102,7 @@ func TestClampsAfter(t *testing.T) {
 	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
 		for _, d := range []graph.Datatype{graph.FP32, graph.QInt8, graph.QUInt8} {
 			t.Run(kind+" "+d.String(), func(t *testing.T) {
-				runClass(t, 2, 1e-5, func(m *graphtest.Maker) *graph.Graph { return m.ClampBehind(kind, d) })
+				runClass(t, 2, 1e-5, func(m *graphtest.Maker) *graph.Graph { return clampBehind(m, kind, d) })
 			})
 		}
 	}
@@ -122,7 +123,7 @@ func TestRegroupedRows(t *testing.T) {
 		}
 		filter, y := m.Constant(types.Filter, 0, cols, k), m.Value(graph.FP32, 1, cols)
 		m.Node("FullyConnected", []int{x, filter, m.Constant(graph.FP32, 0, cols)}, []int{y}, func(n *graph.Node) { n.Flags = graph.FlagReshape2D })
-		return m.Fixed(y)
+		return fixed(m, y)
 	})
 }
 
@@ -133,7 +134,7 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 	b := Backend{Engine: EngineNative, Library: xnntest.Path()}
 	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
 	for name, build := range map[string]func(m *graphtest.Maker, size int) *graph.Graph{
-		"value": (*graphtest.Maker).WideValue, "pool": (*graphtest.Maker).WideTable, "resize": (*graphtest.Maker).WideImage,
+		"value": wideValue, "pool": wideTable, "resize": wideImage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range classRounds() {
@@ -193,9 +194,112 @@ func TestPoolsBeyondTheTime(t *testing.T) {
 			m.Node("MaxPooling2d", []int{x}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 512, KernelW: 512, StrideH: 32, StrideW: 32, DilationH: 1, DilationW: 1}))
 			outs = append(outs, y)
 		}
-		_, err := compile(t, graphtest.Encode(m.Fixed(outs...)), EngineGo)
+		_, err := compile(t, graphtest.Encode(fixed(m, outs...)), EngineGo)
 		if (err == nil) != (pools == 1) || err != nil && !errors.Is(err, delegate.ErrUnsupported) {
 			t.Errorf("%d pools: got %v, want success for 1, %v for 100", pools, err, delegate.ErrUnsupported)
 		}
 	}
+}
+
+// fixed is fix but returns nil if the shapes are inconsistent.
+func fixed(m *graphtest.Maker, outputs ...int) *graph.Graph {
+	g := m.Done(outputs...)
+	s, err := g.Declared()
+	if err != nil {
+		return nil
+	}
+	for _, v := range outputs {
+		g.Values[v].Shape = s[v]
+	}
+	return g
+}
+
+// clampBehind makes a graph of a node and a clamp of its output.
+func clampBehind(m *graphtest.Maker, kind string, d graph.Datatype) *graph.Graph {
+	types := map[graph.Datatype]graph.Weighted{graph.FP32: {In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}, graph.QInt8: {In: graph.QInt8, Filter: graph.QCInt8, Bias: graph.QCInt32, Out: graph.QInt8}, graph.QUInt8: {In: graph.QUInt8, Filter: graph.QUInt8, Bias: graph.QInt32, Out: graph.QUInt8}}[d]
+	w := graphtest.Windows[m.R.IntN(3)].Window
+	var g *graph.Graph
+	switch kind {
+	case "FullyConnected":
+		g = m.FullyConnectedSample(types, 0)
+	case "MaxPooling2d":
+		x, y := m.Input(d, 1, 5, 5, 3), m.Value(d, 1, 4, 4, 3)
+		m.Graph.Values[y].Quant = m.Graph.Values[x].Quant
+		m.Node(kind, []int{x}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 2, KernelW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}))
+		g = m.Done(y)
+	case "Clamp":
+		g = m.UnarySample(kind, d)
+	case "Add":
+		g = m.BinarySample(kind, d)
+	default:
+		g = m.ConvolutionSample(kind, w, false, types, m.R.IntN(2) == 0)
+	}
+	last := &g.Nodes[len(g.Nodes)-1]
+	last.Min, last.Max = someBounds(m, d)
+	addClamp(m, last.Out[0], d)
+	if m.R.IntN(3) == 0 {
+		addClamp(m, len(g.Values)-1, d)
+	}
+	return g
+}
+
+// addClamp adds a clamp of output v, which becomes an intermediate value.
+func addClamp(m *graphtest.Maker, v int, d graph.Datatype) {
+	g := m.Graph
+	y := m.Value(d, g.Values[v].Shape.Dims()...)
+	x := &g.Values[v]
+	if m.R.IntN(2) == 0 {
+		g.Values[y].Quant = x.Quant
+	}
+	g.Values[y].Output, g.Values[y].Arg, g.Args[x.Arg] = true, x.Arg, y
+	x.Output, x.Arg = false, graph.None
+	lo, hi := someBounds(m, d)
+	m.Node("Clamp", []int{v}, []int{y}, func(n *graph.Node) { n.Min, n.Max = lo, hi })
+}
+
+// someBounds returns bounds that are random, half open, equal, or outside the range of quantized elements.
+func someBounds(m *graphtest.Maker, d graph.Datatype) (lo, hi float32) {
+	switch m.R.IntN(6) {
+	case 0:
+		return -graph.Inf, graph.Inf
+	case 1:
+		return 0, graph.Inf
+	case 2:
+		return 0.3, 0.3
+	case 3:
+		return 6, 128
+	case 4:
+		return -500, -100
+	}
+	lo = (m.Lo + (m.Hi-m.Lo)*m.R.Float32())
+	return lo, lo + float32(math.Abs(float64((m.Lo + (m.Hi-m.Lo)*m.R.Float32()))))
+}
+
+// wideValue returns a graph with an intermediate value of size×size×8.
+func wideValue(m *graphtest.Maker, size int) *graph.Graph {
+	x, wide, y := m.Input(graph.FP32, 1, 1, 1, 8), m.Value(graph.FP32, 1), m.Value(graph.FP32, 1)
+	m.Node("StaticConstantPad", []int{x}, []int{wide}, func(n *graph.Node) {
+		p := graph.Params[graph.PadParams](n)
+		p.Before, p.After = make([]int, 4), []int{0, size, size, 0}
+	})
+	m.Node("StaticSlice", []int{wide}, []int{y}, func(n *graph.Node) {
+		*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: make([]int, 4), Sizes: []int{1, 1, 1, 1}}
+	})
+	return fixed(m, y)
+}
+
+// wideTable returns a graph with a 64x64 pool, which needs a pointer per window element.
+func wideTable(m *graphtest.Maker, size int) *graph.Graph {
+	x, y := m.Input(graph.FP32, 1, size, size/4, 1), m.Value(graph.FP32, 1)
+	m.Node("MaxPooling2d", []int{x}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 64, KernelW: 64, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}))
+	return fixed(m, y)
+}
+
+// wideImage returns a graph that resizes a pixel to size×size.
+func wideImage(m *graphtest.Maker, size int) *graph.Graph {
+	x, y := m.Input(graph.FP32, 1, 1, 1, 1), m.Value(graph.FP32, 1)
+	m.Node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *graph.Node) {
+		*graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: size, Width: size}
+	})
+	return fixed(m, y)
 }

@@ -14,10 +14,10 @@ import (
 func (w *languageWriter) normalized(m *graphtest.Maker, x, meanSquare int) int {
 	sum, root := m.Value(graph.FP32, 1, w.tokens, 1), m.Value(graph.FP32, 1, w.tokens, 1)
 	scaled, y := m.Value(graph.FP32, 1, w.tokens, w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
-	m.Node("Add", []int{meanSquare, m.Filled(1e-5, 1)}, []int{sum})
+	m.Node("Add", []int{meanSquare, filled(m, 1e-5, 1)}, []int{sum})
 	m.Node("ReciprocalSquareRoot", []int{sum}, []int{root})
 	m.Node("Multiply", []int{x, root}, []int{scaled})
-	m.Node("Multiply", []int{scaled, m.Filled(1, w.dim)}, []int{y})
+	m.Node("Multiply", []int{scaled, filled(m, 1, w.dim)}, []int{y})
 	return m.Quantized(y, 1)
 }
 
@@ -143,5 +143,14 @@ func (w *languageWriter) constant(d tensor.DType, sizes ...int) int {
 	for i := range t.Data {
 		t.Data[i] = byte(w.r.Uint32())
 	}
+	return v
+}
+
+// filled adds a constant of n equal elements.
+func filled(m *graphtest.Maker, x float32, n int) int {
+	lo, hi := m.Lo, m.Hi
+	m.Lo, m.Hi = x, x
+	v := m.Constant(graph.FP32, 0, n)
+	m.Lo, m.Hi = lo, hi
 	return v
 }

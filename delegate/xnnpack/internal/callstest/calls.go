@@ -288,3 +288,33 @@ func (c *Calls) Dynamic() {
 		*c.Tensors[v] = *t
 	}
 }
+
+// The operators of quantization.
+const (
+	quantizeOp   = "quantized_decomposed::quantize_per_tensor.out"
+	dequantizeOp = "quantized_decomposed::dequantize_per_tensor.out"
+)
+
+// Quantize adds a call that quantizes a tensor to int8.
+func (c *Calls) Quantize(x Val, scale float64, zero int) Val {
+	return c.Call(quantizeOp, []Out{{Rank: len(c.Graph.Values[x].Sizes), Order: c.Graph.Values[x].DimOrder, DType: tensor.Int8}},
+		x, scale, zero, -128, 127, int(tensor.Int8))[0]
+}
+
+// Dequantize adds a call that dequantizes a tensor of int8.
+func (c *Calls) Dequantize(x Val, scale float64, zero int) Val {
+	return c.Call(dequantizeOp, []Out{{Rank: len(c.Graph.Values[x].Sizes), Order: c.Graph.Values[x].DimOrder}},
+		x, scale, zero, -128, 127, int(tensor.Int8), nil)[0]
+}
+
+// Weights adds a float constant whose elements are multiples of per-channel scales along the first
+// dimension.
+func (c *Calls) Weights(sizes ...int) Val {
+	t := c.Random(nil, sizes...)
+	list := tensor.View[float32](t.Data)
+	inner := len(list) / sizes[0]
+	for i := range list {
+		list[i] = float32(c.Rand.IntN(255)-127) * (0.003 + 0.0007*float32(i/inner))
+	}
+	return c.ConstantOf(t)
+}

@@ -49,9 +49,9 @@ func unusualFilters() (exact, decoded []graphtest.Sample) {
 			x := m.Quantized(m.Input(types.Out, 3, 1<<15+2), 1)
 			filter, y := m.Constant(types.Filter, 0, 2, 1<<15+2), m.Value(types.Out, 3, 2)
 			if types.Filter == graph.QBInt4 {
-				m.Regroup(filter, 2, 1<<15+2, 1<<15+2)
+				regroup(m, filter, 2, 1<<15+2, 1<<15+2)
 			}
-			m.Node("FullyConnected", []int{x, filter, graph.None}, []int{y}, m.SomeBounds)
+			m.Node("FullyConnected", []int{x, filter, graph.None}, []int{y}, someBounds(m))
 			decoded = append(decoded, graphtest.Sample{Name: fmt.Sprint("long rows ", types), Graph: m.Done(y)})
 		}
 	}
@@ -77,7 +77,7 @@ func convolutionSample8(kind string, types graph.Weighted, w graph.Window, large
 			}
 		}
 	}
-	m.Node(kind, []int{x, filter, bias}, []int{y}, graphtest.WithWindow(w), m.SomeBounds)
+	m.Node(kind, []int{x, filter, bias}, []int{y}, graphtest.WithWindow(w), someBounds(m))
 	return graphtest.Sample{Name: fmt.Sprintf("%s %v %+v, %d", kind, types, w, largest), Graph: m.Fix(y)}
 }
 

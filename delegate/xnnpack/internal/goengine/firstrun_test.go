@@ -46,7 +46,7 @@ func TestFirstRunPlansNothing(t *testing.T) {
 // TestFirstRunPacksNothing checks that the first run of a unit allocates less than a filter has bytes, besides the working memory
 // of its threads: all filters were packed when the graph was compiled, and units share them.
 func TestFirstRunPacksNothing(t *testing.T) {
-	for name, g := range graphtest.LargeFilters() {
+	for name, g := range largeFilters() {
 		t.Run(name, func(t *testing.T) {
 			m := mustCompile(t, g)
 			defer m.Close()

@@ -24,7 +24,7 @@ func TestInt8(t *testing.T) {
 	}
 	for seed := range rounds {
 		m := graphtest.NewMaker(seed)
-		if name, g := m.RandomProduct(); g != nil {
+		if name, g := randomProduct(m); g != nil {
 			list = append(list, graphtest.Sample{Name: fmt.Sprintf("seed %d: %s", seed, name), Graph: g})
 		}
 	}
@@ -151,9 +151,9 @@ func TestInt8Broadcast(t *testing.T) {
 		d, kind := []graph.Datatype{graph.QInt8, graph.QUInt8}[m.R.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.R.IntN(3)]
 		var a, b []int
 		for range 1 + m.R.IntN(4) {
-			size := m.UpTo(20)
+			size := upTo(m, 20)
 			if m.R.IntN(6) == 0 {
-				size = m.UpTo(900)
+				size = upTo(m, 900)
 			}
 			a, b = append(a, size), append(b, size)
 			switch m.R.IntN(5) {
@@ -165,7 +165,7 @@ func TestInt8Broadcast(t *testing.T) {
 		}
 		x, y := m.Input(d, a...), m.Input(d, b...)
 		z := m.Value(d, 1)
-		m.Node(kind, []int{x, y}, []int{z}, m.SomeBounds)
+		m.Node(kind, []int{x, y}, []int{z}, someBounds(m))
 		g := m.Fix(z)
 		if g.Values[z].Shape.Numel() > 1<<18 {
 			continue

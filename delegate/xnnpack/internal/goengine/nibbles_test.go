@@ -35,7 +35,7 @@ func (f fourBits) graph(seed uint64) *graph.Graph {
 		}
 		filter := m.Constant(kind, 0, w.columns, w.k)
 		if w.group > 0 {
-			m.Regroup(filter, w.columns, w.k, w.group)
+			regroup(m, filter, w.columns, w.k, w.group)
 		}
 		y := m.Value(graph.FP32, f.rows*f.channels/w.k, w.columns)
 		m.Node("FullyConnected", []int{x, filter, m.Constant(graph.FP32, 0, w.columns)}, []int{y}, func(n *graph.Node) {

@@ -13,7 +13,7 @@ import (
 
 // TestPackingEnds checks that packing ends with its context, with the cause, and that several threads pack the same as one.
 func TestPackingEnds(t *testing.T) {
-	for name, g := range graphtest.LargeFilters() {
+	for name, g := range largeFilters() {
 		t.Run(name, func(t *testing.T) {
 			s, err := g.Declared()
 			if err != nil {
@@ -58,7 +58,7 @@ func TestPackingEnds(t *testing.T) {
 // TestPackingContinues checks that packing ends all the same once a filter is released, although its context ends, and
 // that a panic in another goroutine is one of the caller.
 func TestPackingContinues(t *testing.T) {
-	g := graphtest.LargeFilters()["bytes"]
+	g := largeFilters()["bytes"]
 	for i := range g.Nodes {
 		g.Nodes[i].At = i
 	}
@@ -99,7 +99,7 @@ func TestPackingContinues(t *testing.T) {
 // TestPackingLimits checks for all kinds of filters that packed ones are counted in full, and that nothing is packed, or
 // stored, beyond a limit.
 func TestPackingLimits(t *testing.T) {
-	for name, g := range graphtest.LargeFilters() {
+	for name, g := range largeFilters() {
 		own := compilation(t, g)
 		m, err := NewImage(t.Context(), own, graph.WeightsCache{})
 		if err != nil {

@@ -35,7 +35,7 @@ func packedFile(t *testing.T, folder string) string {
 // TestPackedFile checks for all kinds of filters that the first load writes a file and later ones use it, read or mapped, with
 // the same results as without a cache; and that a mapped load packs no panel: changed panels change the results.
 func TestPackedFile(t *testing.T) {
-	for name, g := range graphtest.LargeFilters() {
+	for name, g := range largeFilters() {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			_, want := openPacked(t, g, graph.WeightsCache{})
@@ -78,7 +78,7 @@ func replaceFile(t *testing.T, path string, data []byte) {
 // TestPackedFileMapped checks that a mapped load has the panels in the file's pages, releases the filters, and allocates less than
 // they take.
 func TestPackedFileMapped(t *testing.T) {
-	for name, g := range graphtest.LargeFilters() {
+	for name, g := range largeFilters() {
 		folder, c := t.TempDir(), graph.WeightsCache{Map: true}
 		c.Folder = folder
 		openPacked(t, g, c)
@@ -108,7 +108,7 @@ func TestPackedFileMapped(t *testing.T) {
 // TestPackedFileOfOtherLayouts checks that files of another version of panels, of another vector level, of another filter and of
 // another folder are not used.
 func TestPackedFileOfOtherLayouts(t *testing.T) {
-	g, folder := graphtest.LargeFilters()["bytes"], t.TempDir()
+	g, folder := largeFilters()["bytes"], t.TempDir()
 	c := graph.WeightsCache{Folder: folder}
 	miss := func(what string, g *graph.Graph, c graph.WeightsCache) {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestPackedFileOfOtherLayouts(t *testing.T) {
 	restore := setPackedVersion(packedVersion + 1)
 	miss("another version", g, c)
 	restore()
-	other := graphtest.LargeFilters()["bytes"]
+	other := largeFilters()["bytes"]
 	for v := range other.Values {
 		if x := &other.Values[v]; len(x.Data) > 1<<16 {
 			x.Data[5000] ^= 1
@@ -154,7 +154,7 @@ func globbed(t *testing.T, folder string) []string {
 
 // TestPackedFileDamaged checks that every kind of damage is found, reported and repaired, with the same results.
 func TestPackedFileDamaged(t *testing.T) {
-	g, folder := graphtest.LargeFilters()["4 bits"], t.TempDir()
+	g, folder := largeFilters()["4 bits"], t.TempDir()
 	c := graph.WeightsCache{Folder: folder, Map: true}
 	_, want := openPacked(t, g, c)
 	path := packedFile(t, folder)
@@ -196,7 +196,7 @@ func TestPackedFileDamaged(t *testing.T) {
 
 // TestPackedFileFolders checks folders that are read only, unusable or not trusted.
 func TestPackedFileFolders(t *testing.T) {
-	g := graphtest.LargeFilters()["bytes"]
+	g := largeFilters()["bytes"]
 	_, want := openPacked(t, g, graph.WeightsCache{})
 	folder := t.TempDir()
 	openPacked(t, g, graph.WeightsCache{Folder: folder})
@@ -237,7 +237,7 @@ const envPacked = "ETRUN_TEST_PACKED"
 // of their level, and there is a file for each level.
 func TestPackedFileShared(t *testing.T) {
 	if folder := os.Getenv(envPacked); folder != "" {
-		_, got := openPacked(t, graphtest.LargeFilters()["a convolution of bytes"], graph.WeightsCache{Folder: folder, Map: true})
+		_, got := openPacked(t, largeFilters()["a convolution of bytes"], graph.WeightsCache{Folder: folder, Map: true})
 		fmt.Printf("packed: %s %x\n", simd.PackedLayout(), sha256.Sum256(fmt.Append(nil, got)))
 		return
 	}
@@ -277,7 +277,7 @@ func TestPackedFileStops(t *testing.T) {
 	reason := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
-	for name, g := range graphtest.LargeFilters() {
+	for name, g := range largeFilters() {
 		if m, err := NewImage(ctx, compilation(t, g), graph.WeightsCache{Folder: t.TempDir()}); m != nil || !errors.Is(err, reason) {
 			t.Errorf("%s: got %v and %v, want %v", name, m, err, reason)
 		}

@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// packedDigests are digests of the panels of graphtest.LargeFilters, by layout. Whoever changes one increases packedVersion:
+// packedDigests are digests of the panels of largeFilters, by layout. Whoever changes one increases packedVersion:
 // files of earlier versions of the program must not be used.
 var packedDigests = map[string]string{
 	"avx512 1 true": "397b3b78517e6417", "avx512 2 true": "6ab9f930a8415a23",
@@ -23,7 +22,7 @@ var packedDigests = map[string]string{
 // TestPackedVersion checks that panels are those of this version.
 func TestPackedVersion(t *testing.T) {
 	h := sha256.New()
-	list := graphtest.LargeFilters()
+	list := largeFilters()
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		m, _ := openPacked(t, list[name], graph.WeightsCache{})
 		h.Write(panelsOf(m))

@@ -24,7 +24,7 @@ func movesGraph(seed uint64) *graph.Graph {
 		y := c.Input(d, other...)
 		c.Keep(y, x)
 		dims[axis] += other[axis]
-		x = c.Joined(x, y, d, axis, dims)
+		x = joined(c, x, y, d, axis, dims)
 	}
 	for range 1 + c.R.IntN(7) {
 		s := c.Graph.Values[x].Shape
@@ -47,7 +47,7 @@ func movesGraph(seed uint64) *graph.Graph {
 			}
 			x = y
 		case 2:
-			sizes := c.SizesOf(s)
+			sizes := sizesOf(c, s)
 			y := c.Add("StaticReshape", []int{x}, d, graph.ShapeOf(sizes...), func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = sizes })
 			c.Keep(y, x)
 			x = y
@@ -58,7 +58,7 @@ func movesGraph(seed uint64) *graph.Graph {
 			out := s.Dims()
 			axis := c.R.IntN(s.Rank)
 			out[axis] *= 2
-			x = c.Joined(x, x, d, axis, out)
+			x = joined(c, x, x, d, axis, out)
 		}
 	}
 	return c.Done(x)
@@ -150,4 +150,32 @@ func TestRearrangeShuffle(t *testing.T) {
 	if err := newUnit(own, delegate.Instance{}).Execute(t.Context(), wrong); err == nil {
 		t.Error("no error for other sizes than the declared ones")
 	}
+}
+
+// joined adds a concatenation of two values.
+func joined(c *graphtest.Chain, x, y int, d graph.Datatype, axis int, dims []int) int {
+	z := c.Add("Concatenate2", []int{x, y}, d, graph.ShapeOf(dims...), func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = axis })
+	c.Keep(z, x)
+	return z
+}
+
+// sizesOf splits and merges the sizes of a shape.
+func sizesOf(c *graphtest.Chain, s graph.Shape) (sizes []int) {
+	for _, n := range s.Dims() {
+		if n%2 == 0 && c.R.IntN(3) == 0 && len(sizes) < 4 {
+			sizes = append(sizes, 2, n/2)
+			continue
+		}
+		sizes = append(sizes, n)
+	}
+	for i := 0; i+1 < len(sizes); i++ {
+		if len(sizes) > 5 || c.R.IntN(4) == 0 {
+			sizes[i] *= sizes[i+1]
+			sizes = slices.Delete(sizes, i+1, i+2)
+		}
+	}
+	if len(sizes) > 6 {
+		return []int{s.Numel()}
+	}
+	return sizes
 }

@@ -20,3 +20,13 @@ func TwoLayers(shared bool) *graph.Graph {
 	}
 	return m.Done(outputs...)
 }
+
+// ConvolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
+func ConvolutionGraph() *graph.Graph {
+	m := NewMaker(3)
+	x, f, b := m.Input(graph.FP32, 1, 5, 5, 3), m.Constant(graph.FP32, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4)
+	y := m.Value(graph.FP32, 1, 3, 3, 4)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
+		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 3, GroupOut: 4}))
+	return m.Done(y)
+}

@@ -239,11 +239,11 @@ func (m *Maker) BinarySample(name string, d graph.Datatype) *graph.Graph {
 	return m.Done(y)
 }
 
-// windows are the geometries of the sample convolutions.
-var windows = []struct {
-	name string
-	w    graph.Window
-	same bool
+// Windows are the geometries of the sample convolutions.
+var Windows = []struct {
+	Name   string
+	Window graph.Window
+	same   bool
 }{
 	{"1x1", graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, false},
 	{"3x3 padded", graph.Window{Top: 1, Right: 1, Bottom: 1, Left: 1, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, false},
@@ -253,7 +253,7 @@ var windows = []struct {
 
 func weightedSamples(seed uint64) []Sample {
 	var list []Sample
-	for _, geometry := range windows {
+	for _, geometry := range Windows {
 		for ti, types := range graph.ConvolutionTypes {
 			for bias := range 2 {
 				for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"} {
@@ -261,8 +261,8 @@ func weightedSamples(seed uint64) []Sample {
 						continue
 					}
 					m := NewMaker(seed + uint64(ti))
-					g := m.convolutionSample(kind, geometry.w, geometry.same, types, bias == 1)
-					list = append(list, Sample{Name: kind + " " + geometry.name + " " + WeightedName(types), Graph: g, Loose: LooseFor(types)})
+					g := m.ConvolutionSample(kind, geometry.Window, geometry.same, types, bias == 1)
+					list = append(list, Sample{Name: kind + " " + geometry.Name + " " + WeightedName(types), Graph: g, Loose: LooseFor(types)})
 				}
 			}
 		}
@@ -273,7 +273,7 @@ func weightedSamples(seed uint64) []Sample {
 				continue
 			}
 			m := NewMaker(seed + uint64(ti))
-			list = append(list, Sample{Name: "FullyConnected " + WeightedName(types), Graph: m.fullyConnectedSample(types, flags), Loose: LooseFor(types)})
+			list = append(list, Sample{Name: "FullyConnected " + WeightedName(types), Graph: m.FullyConnectedSample(types, flags), Loose: LooseFor(types)})
 		}
 	}
 	for _, types := range graph.BatchMatrixTypes {
@@ -303,7 +303,8 @@ func LooseFor(t graph.Weighted) float64 {
 	return 0
 }
 
-func (m *Maker) convolutionSample(kind string, w graph.Window, same bool, types graph.Weighted, bias bool) *graph.Graph {
+// ConvolutionSample makes a graph of a convolution.
+func (m *Maker) ConvolutionSample(kind string, w graph.Window, same bool, types graph.Weighted, bias bool) *graph.Graph {
 	w.Groups, w.GroupIn, w.GroupOut = 2, 3, 5
 	if kind == "DepthwiseConv2d" {
 		w.Groups, w.GroupIn, w.GroupOut = 7, 1, 1
@@ -353,7 +354,8 @@ func (m *Maker) Fix(outputs ...int) *graph.Graph {
 	return g
 }
 
-func (m *Maker) fullyConnectedSample(types graph.Weighted, flags uint32) *graph.Graph {
+// FullyConnectedSample makes a graph of a fully connected node.
+func (m *Maker) FullyConnectedSample(types graph.Weighted, flags uint32) *graph.Graph {
 	m.Lo, m.Hi = -1, 1
 	const rows, k, cols = 5, 64, 7
 	var x int

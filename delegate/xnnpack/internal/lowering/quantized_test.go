@@ -31,7 +31,7 @@ func quantizedCases() (list []loweringCase) {
 	add := func(name, nodes string, build func(c *calls, x func(sizes ...int) val) val) {
 		list = append(list, loweringCase{name: "quantized " + name, nodes: nodes, build: func(c *calls) {
 			c.Allowed = 1.01 * scale
-			c.Outputs(c.Rounded(build(c, func(sizes ...int) val { return c.Rounded(c.Input(sizes...), 0.02, -3) }), scale, zero))
+			c.Outputs(quantizedOnce(c, build(c, func(sizes ...int) val { return quantizedOnce(c, c.Input(sizes...), 0.02, -3) }), scale, zero))
 		}})
 	}
 	convolve := func(c *calls, x val, filter, bias any, groups int, transposed bool) val {
@@ -54,30 +54,30 @@ func quantizedCases() (list []loweringCase) {
 		return c.Do("aten::linear.out", 2, x(3, 7), c.Weights(5, 7), c.Constant(5))
 	})
 	add("convolution of codes", "Convert StaticTranspose Conv2d StaticTranspose Convert", func(c *calls, x func(...int) val) val {
-		return convolve(c, x(1, 3, 6, 5), c.Int8Weights(0, 8, 3, 3, 3), c.Constant(8), 1, false)
+		return convolve(c, x(1, 3, 6, 5), int8Weights(c, 0, 8, 3, 3, 3), c.Constant(8), 1, false)
 	})
 	add("depthwise convolution of codes", "", func(c *calls, x func(...int) val) val {
-		return convolve(c, x(1, 4, 6, 5), c.Int8Weights(0, 4, 1, 3, 3), nil, 4, false)
+		return convolve(c, x(1, 4, 6, 5), int8Weights(c, 0, 4, 1, 3, 3), nil, 4, false)
 	})
 	add("transposed convolution of codes", "", func(c *calls, x func(...int) val) val {
-		return convolve(c, x(1, 4, 6, 5), c.Int8Weights(1, 4, 3, 3, 3), nil, 1, true)
+		return convolve(c, x(1, 4, 6, 5), int8Weights(c, 1, 4, 3, 3, 3), nil, 1, true)
 	})
 	add("addmm of codes", "Convert FullyConnected Convert", func(c *calls, x func(...int) val) val {
-		return c.Do("aten::addmm.out", 2, c.Constant(5), x(3, 7), c.Do("aten::permute_copy.out", 2, c.Int8Weights(0, 5, 7), []int{1, 0}), 1, 1)
+		return c.Do("aten::addmm.out", 2, c.Constant(5), x(3, 7), c.Do("aten::permute_copy.out", 2, int8Weights(c, 0, 5, 7), []int{1, 0}), 1, 1)
 	})
 	add("addmm between views", "Convert StaticReshape FullyConnected StaticReshape Convert", func(c *calls, x func(...int) val) val {
-		w := c.Do("aten::permute_copy.out", 2, c.Int8Weights(0, 5, 7), []int{1, 0})
+		w := c.Do("aten::permute_copy.out", 2, int8Weights(c, 0, 5, 7), []int{1, 0})
 		return c.View(c.Do("aten::addmm.out", 2, c.Constant(5), c.View(x(2, 3, 7), 6, 7), w, 1, 1), 2, 3, 5)
 	})
 	add("view", "Convert StaticReshape Table Convert", func(c *calls, x func(...int) val) val {
 		return c.View(x(2, 3, 7), 6, 7)
 	})
 	add("mm of codes", "", func(c *calls, x func(...int) val) val {
-		return c.Do("aten::mm.out", 2, x(3, 7), c.Do("aten::t_copy.out", 2, c.Int8Weights(1, 5, 7)))
+		return c.Do("aten::mm.out", 2, x(3, 7), c.Do("aten::t_copy.out", 2, int8Weights(c, 1, 5, 7)))
 	})
 	list = append(list, loweringCase{name: "codes as weights of floats", tolerance: summed, build: func(c *calls) {
 		c.Allowed = 1e-4
-		w := c.Int8Weights(0, 5, 7)
+		w := int8Weights(c, 0, 5, 7)
 		y := c.Do("aten::addmm.out", 2, c.Constant(5), c.Input(3, 7), c.Do("aten::t_copy.out", 2, w), 1, 1)
 		c.Outputs(c.Do("aten::linear.out", 2, c.Input(2, 7), w, nil), y, w, c.Do("aten::add.out", 2, c.Input(5, 7), w, 1))
 	}}, loweringCase{name: "constant in another order", tolerance: summed, build: func(c *calls) {
@@ -86,14 +86,14 @@ func quantizedCases() (list []loweringCase) {
 	}})
 	chosen := func(c *calls, x val) val {
 		rank := len(c.Graph.Values[x].Sizes)
-		p := c.Call(callstest.ChooseOp, []out{{One: true, DType: tensor.Float64}, {One: true, DType: tensor.Int64}}, x, -128, 127, 1e-7, int(tensor.Int8))
-		y := c.Call(callstest.QuantizeChosenOp, []out{{Rank: rank, DType: tensor.Int8}}, x, p[0], p[1], -128, 127, int(tensor.Int8))[0]
-		return c.Do(callstest.DequantizeChosenOp, rank, y, p[0], p[1], -128, 127, int(tensor.Int8), nil)
+		p := c.Call(chooseOp, []out{{One: true, DType: tensor.Float64}, {One: true, DType: tensor.Int64}}, x, -128, 127, 1e-7, int(tensor.Int8))
+		y := c.Call(quantizeChosenOp, []out{{Rank: rank, DType: tensor.Int8}}, x, p[0], p[1], -128, 127, int(tensor.Int8))[0]
+		return c.Do(dequantizeChosenOp, rank, y, p[0], p[1], -128, 127, int(tensor.Int8), nil)
 	}
 	list = append(list, loweringCase{name: "dynamically quantized rows", nodes: "Convert FullyConnected FullyConnected Add", build: func(c *calls) {
 		c.Allowed = 0.06
 		x := chosen(c, c.Input(1, 7))
-		y := c.Do("aten::linear.out", 2, x, c.Int8Weights(0, 5, 7), c.Constant(5))
+		y := c.Do("aten::linear.out", 2, x, int8Weights(c, 0, 5, 7), c.Constant(5))
 		z := c.Do("aten::addmm.out", 2, c.Constant(5), x, c.Do("aten::permute_copy.out", 2, c.Weights(5, 7), []int{1, 0}), 1, 1)
 		c.Outputs(c.Do("aten::relu.out", 2, c.Do("aten::add.out", 2, y, z, 1)))
 	}})
@@ -125,7 +125,7 @@ func quantizedCases() (list []loweringCase) {
 	add("pad by a number between two codes", "", one("aten::constant_pad_nd.out", []int{1, 2}, 0.517))
 	list = append(list, finerResults()...)
 	add("cat", "", func(c *calls, x func(...int) val) val {
-		return c.Do("aten::cat.out", 3, vals{x(2, 3, 7), c.Rounded(c.Input(2, 2, 7), 0.05, 7)}, 1)
+		return c.Do("aten::cat.out", 3, vals{x(2, 3, 7), quantizedOnce(c, c.Input(2, 2, 7), 0.05, 7)}, 1)
 	})
 	add("max_pool2d", "", func(c *calls, x func(...int) val) val {
 		return c.Call("aten::max_pool2d_with_indices.out", []out{{Rank: 4}, {Rank: 4, DType: tensor.Int64}}, x(1, 3, 6, 5),
@@ -148,10 +148,10 @@ func quantizedCases() (list []loweringCase) {
 		c.Allowed = 1.01
 		c.Outputs(c.Quantize(c.Do("aten::add.out", 2, y, y, 1), 0.05, -2))
 	}}, loweringCase{name: "dequantized values with another reader", build: func(c *calls) {
-		x := c.Rounded(c.Input(2, 7), 0.02, -3)
+		x := quantizedOnce(c, c.Input(2, 7), 0.02, -3)
 		y := c.Do("aten::sigmoid.out", 2, x)
 		c.Allowed = 0.02
-		c.Outputs(c.Rounded(y, 1.0/256, -128), c.Do("aten::exp.out", 2, y), x)
+		c.Outputs(quantizedOnce(c, y, 1.0/256, -128), c.Do("aten::exp.out", 2, y), x)
 	}})
 	return list
 }
@@ -163,7 +163,7 @@ func finerResults() (list []loweringCase) {
 	add := func(name string, build func(c *calls, x func(sizes ...int) val) val) {
 		list = append(list, loweringCase{name: "finer " + name, build: func(c *calls) {
 			c.Allowed = 1.01 * scale
-			c.Outputs(c.Rounded(build(c, func(sizes ...int) val { return c.Rounded(c.Input(sizes...), 1, 0) }), scale, 0))
+			c.Outputs(quantizedOnce(c, build(c, func(sizes ...int) val { return quantizedOnce(c, c.Input(sizes...), 1, 0) }), scale, 0))
 		}})
 	}
 	few := func(c *calls, scale float32, sizes ...int) val { // at most one element of a row is not 0
@@ -198,4 +198,31 @@ func finerResults() (list []loweringCase) {
 		return c.Do("aten::upsample_bilinear2d.vec_out", 4, x(1, 3, 4, 5), []int{7, 9}, false, nil)
 	})
 	return list
+}
+
+// The operators of quantization with scales that are chosen at run time.
+const (
+	chooseOp           = "quantized_decomposed::choose_qparams.Tensor_out"
+	quantizeChosenOp   = "quantized_decomposed::quantize_per_tensor.Tensor_out"
+	dequantizeChosenOp = "quantized_decomposed::dequantize_per_tensor.Tensor_out"
+)
+
+// quantizedOnce adds calls that quantize and dequantize a tensor.
+func quantizedOnce(c *callstest.Calls, x callstest.Val, scale float64, zero int) callstest.Val {
+	return c.Dequantize(c.Quantize(x, scale, zero), scale, zero)
+}
+
+// int8Weights adds int8 weights and the call that dequantizes them.
+func int8Weights(c *callstest.Calls, axis int, sizes ...int) callstest.Val {
+	t := tensor.New(tensor.Int8, sizes...)
+	for i := range t.Data {
+		t.Data[i] = byte(c.Rand.IntN(255) - 127)
+	}
+	scales := c.Random(nil, sizes[axis])
+	for i := range tensor.View[float32](scales.Data) {
+		tensor.View[float32](scales.Data)[i] = 0.003 + 0.0007*float32(i)
+	}
+	zeros := c.ConstantOf(tensor.New(tensor.Int64, sizes[axis]))
+	return c.Do("quantized_decomposed::dequantize_per_channel.out", len(sizes), c.ConstantOf(t), c.ConstantOf(scales), zeros, axis,
+		-127, 127, int(tensor.Int8), nil)
 }

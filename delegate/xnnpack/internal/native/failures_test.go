@@ -67,7 +67,7 @@ func TestCreationFails(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	floats := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
-	graphs := map[string]*graph.Graph{"products": graphtest.TwoLayers(false), "transposed": graphtest.NewMaker(1).ManyPixels("ConvTranspose2d", floats, 1, 1, 1)}
+	graphs := map[string]*graph.Graph{"products": graphtest.TwoLayers(false), "transposed": manyPixels(graphtest.NewMaker(1), "ConvTranspose2d", floats, 1, 1, 1)}
 	form := 0
 	for name, g := range graphs {
 		want := graphtest.NewMaker(7).Arguments(g)

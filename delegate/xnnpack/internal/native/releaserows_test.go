@@ -21,7 +21,7 @@ func packedSamples() (list []graphtest.Sample) {
 		for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
 			for _, shape := range []struct{ side, stride, groups int }{{1, 1, 1}, {1, 1, 2}, {2, 1, 1}, {2, 2, 1}, {2, 2, 2}} {
 				name := fmt.Sprintf("%s %v, %+v", kind, types, shape)
-				g := graphtest.NewMaker(uint64(i)).ManyPixels(kind, types, shape.side, shape.stride, shape.groups)
+				g := manyPixels(graphtest.NewMaker(uint64(i)), kind, types, shape.side, shape.stride, shape.groups)
 				list = append(list, graphtest.Sample{Name: name, Graph: g})
 			}
 		}
@@ -103,4 +103,16 @@ func mustRun(t *testing.T, img *Image, in delegate.Instance, args []*tensor.Valu
 	clear(args[len(args)-1].Tensor.Data)
 	run(t, u, args)
 	return graphtest.NumbersOf(args[len(args)-1].Tensor)
+}
+
+// manyPixels makes a graph of a convolution of a square image.
+func manyPixels(m *graphtest.Maker, kind string, types graph.Weighted, side, stride, groups int) *graph.Graph {
+	m.Lo, m.Hi = -1, 1
+	w := graph.Window{KernelH: side, KernelW: side, StrideH: stride, StrideW: stride, DilationH: 1, DilationW: 1,
+		Groups: groups, GroupIn: 128, GroupOut: 136}
+	x := m.Activations(types, 3, 1, 15/side, 14/side, groups*w.GroupIn)
+	filter := m.Constant(types.Filter, 0, groups*w.GroupOut, side, side, w.GroupIn)
+	y := m.Value(types.Out, 1, 1, 1, groups*w.GroupOut)
+	m.Node(kind, []int{x, filter, m.Constant(types.Bias, 0, groups*w.GroupOut)}, []int{y}, graphtest.WithWindow(w))
+	return m.Fix(y)
 }

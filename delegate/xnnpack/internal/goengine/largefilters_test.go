@@ -1,12 +1,15 @@
-package graphtest
+package goengine
 
-import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+)
 
-// LargeFilters are graphs of one product with a filter of a million elements, one for each form in which filters are
+// largeFilters are graphs of one product with a filter of a million elements, one for each form in which filters are
 // packed.
-func LargeFilters() map[string]*graph.Graph {
+func largeFilters() map[string]*graph.Graph {
 	connected := func(in, filter, bias graph.Datatype) *graph.Graph {
-		m := NewMaker(5)
+		m := graphtest.NewMaker(5)
 		x, f, b, y := m.Input(graph.FP32, 4, 1024), m.Constant(filter, 0, 1024, 1024), m.Constant(bias, 0, 1024), m.Value(graph.FP32, 1)
 		if in == graph.QDInt8 {
 			x = m.Quantized(x, 1)
@@ -29,29 +32,19 @@ func LargeFilters() map[string]*graph.Graph {
 
 // blocksGraph is a convolution of floats with a large filter, which the Go engine computes in blocks of 2×2 pixels.
 func blocksGraph() *graph.Graph {
-	m := NewMaker(5)
+	m := graphtest.NewMaker(5)
 	x, f, b, y := m.Input(graph.FP32, 1, 14, 14, 320), m.Constant(graph.FP32, 0, 352, 3, 3, 320), m.Constant(graph.FP32, 0, 352), m.Value(graph.FP32, 1)
-	m.Node("Conv2d", []int{x, f, b}, []int{y}, WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
 		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 320, GroupOut: 352}))
 	return m.Fix(y)
 }
 
 // convolutionGraph8 is a convolution of bytes with a large filter.
 func convolutionGraph8() *graph.Graph {
-	m := NewMaker(5)
+	m := graphtest.NewMaker(5)
 	x, f, b, y := m.Input(graph.QInt8, 1, 6, 6, 256), m.Constant(graph.QCInt8, 0, 512, 3, 3, 256), m.Constant(graph.QCInt32, 0, 512), m.Value(graph.QInt8, 1)
 	m.Node("Conv2d", []int{x, f, b}, []int{y}, func(n *graph.Node) {
 		*n.Window() = graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 256, GroupOut: 512}
 	})
 	return m.Fix(y)
-}
-
-// ConvolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
-func ConvolutionGraph() *graph.Graph {
-	m := NewMaker(3)
-	x, f, b := m.Input(graph.FP32, 1, 5, 5, 3), m.Constant(graph.FP32, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4)
-	y := m.Value(graph.FP32, 1, 3, 3, 4)
-	m.Node("Conv2d", []int{x, f, b}, []int{y}, WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
-		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 3, GroupOut: 4}))
-	return m.Done(y)
 }
