@@ -97,7 +97,7 @@ func (a *attack) run(g *graph.Graph, seed uint64) (err error) {
 	defer a.arena.Reset()
 	a.count(countGraphs, 1)
 	t := &trial{attack: a, r: rand.New(rand.NewPCG(seed, 77)), named: make(anyBytes)}
-	t.data = graphtest.EncodeNamed(g, t.named)
+	t.data = encodeNamed(g, t.named)
 	if err := t.placeConstants(g); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func wantReason(err error, reasons ...error) error {
 // runReference computes each set's results and bounds on the Go engine, with the graph as read and
 // values between nodes next to inaccessible pages.
 func (t *trial) runReference() (ok bool, err error) {
-	m := &image{Compilation: &graph.Compilation{Graph: graphtest.CloneGraph(t.graph), Shapes: slices.Clone(t.shapes)}}
+	m := &image{Compilation: &graph.Compilation{Graph: cloneGraph(t.graph), Shapes: slices.Clone(t.shapes)}}
 	img, err := Backend{Engine: EngineGo, Values: true}.compile(context.Background(), m)
 	if err != nil {
 		return false, wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)

@@ -121,7 +121,7 @@ func without(g *graph.Graph, i int) *graph.Graph {
 
 // bypassed returns the graph without node i; the readers of its output read its input.
 func bypassed(g *graph.Graph, i int) *graph.Graph {
-	c := graphtest.CloneGraph(g)
+	c := cloneGraph(g)
 	bypass(c, i)
 	compact(c)
 	return c

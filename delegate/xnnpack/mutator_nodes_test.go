@@ -23,7 +23,7 @@ func (m *mutator) changeType() {
 	for _, list := range families {
 		if slices.Contains(list, n.Type.Name) {
 			if n.Type = graphtest.TypeNamed(one(m.R, list...)); n.Type.Params == nil || reflect.TypeOf(n.Type.Params()) != reflect.TypeOf(n.Params) {
-				graphtest.ResetParams(n.Type, n)
+				resetParams(n.Type, n)
 			}
 			return
 		}

@@ -34,7 +34,7 @@ type mutator struct {
 // mutate returns a changed copy of a graph. It changes a few fields and nodes and usually makes the
 // graph consistent again. Sometimes it then changes fields that remain inconsistent.
 func mutate(g *graph.Graph, r *rand.Rand) *graph.Graph {
-	m := &mutator{Maker: &graphtest.Maker{Builder: graph.Builder{Graph: graphtest.CloneGraph(g)}, R: r, Lo: -2, Hi: 2}}
+	m := &mutator{Maker: &graphtest.Maker{Builder: graph.Builder{Graph: cloneGraph(g)}, R: r, Lo: -2, Hi: 2}}
 	if r.IntN(4) == 0 {
 		m.shrink()
 	}
@@ -331,7 +331,7 @@ func (m *mutator) changeAxis() {
 func (m *mutator) changeDims() {
 	for range 8 {
 		n := m.someNode()
-		lists := graphtest.DimLists(n)
+		lists := dimLists(n)
 		if len(lists) == 0 {
 			continue
 		}

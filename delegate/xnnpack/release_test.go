@@ -134,7 +134,7 @@ func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Valu
 // TestNames checks the keys of the named constants of a payload.
 func TestNames(t *testing.T) {
 	named := make(map[string][]byte)
-	keys, err := Backend{}.Names(graphtest.EncodeNamed(graphtest.TwoLayers(false), named))
+	keys, err := Backend{}.Names(encodeNamed(graphtest.TwoLayers(false), named))
 	if err != nil || len(keys) != len(named) || len(keys) == 0 {
 		t.Fatalf("got %q, %v, want the keys of %d constants", keys, err, len(named))
 	}

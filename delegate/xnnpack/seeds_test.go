@@ -117,7 +117,7 @@ func partOf(g *graph.Graph, chosen map[int]bool) *graph.Graph {
 		}
 		if chosen[i] {
 			n := g.Nodes[i]
-			n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), graphtest.CloneParams(n.Params)
+			n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), cloneParams(n.Params)
 			p.Nodes = append(p.Nodes, n)
 			for _, v := range n.Out {
 				made[v] = true
@@ -136,7 +136,7 @@ func partOf(g *graph.Graph, chosen map[int]bool) *graph.Graph {
 		x.Output = made[v] && x.Datatype != graph.QDInt8 && (x.Output || read[v] || !inner[v])
 	}
 	compact(p)
-	return graphtest.CloneGraph(p)
+	return cloneGraph(p)
 }
 
 // shrink reduces sizes; settle must be called afterwards.
@@ -331,7 +331,7 @@ func signature(g *graph.Graph) string {
 			}
 		}
 		w, dims := n.Geometry(), 0
-		if lists := graphtest.DimLists(n); len(lists) > 0 {
+		if lists := dimLists(n); len(lists) > 0 {
 			dims = len(*lists[0])
 		}
 		fmt.Fprint(&b, w.KernelH, w.KernelW, w.StrideH, w.StrideW, w.DilationH, w.Top, w.Left, w.Bottom, min(w.Groups, 2), dims, ";")

@@ -2,7 +2,6 @@ package graphtest
 
 import (
 	"math/rand/v2"
-	"slices"
 
 	"github.com/x448/float16"
 
@@ -485,19 +484,12 @@ func TypeNamed(name string) *graph.NodeType {
 	panic("no node type " + name)
 }
 
-// CloneGraph returns a copy of a graph that shares only the bytes of constants.
-func CloneGraph(g *graph.Graph) *graph.Graph {
-	c := *g
-	c.Args = slices.Clone(g.Args)
-	c.Values = slices.Clone(g.Values)
-	for v := range c.Values {
-		q := &c.Values[v].Quant
-		q.Scales, q.Blocks = slices.Clone(q.Scales), slices.Clone(q.Blocks)
+// SetScalar sets the number in a node's parameters, if there is one.
+func SetScalar(n *graph.Node, x float32) {
+	switch p := n.Params.(type) {
+	case *graph.ScalarParams:
+		p.Value = x
+	case *graph.PadParams:
+		p.Value = x
 	}
-	c.Nodes = slices.Clone(g.Nodes)
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), CloneParams(n.Params)
-	}
-	return &c
 }
