@@ -1,94 +1,163 @@
 package goengine
 
 import (
+	"math"
+
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
-	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// plainLoop computes a node with a filter by the definition.
-type plainLoop struct {
-	filter  *filter // of a constant
-	product plainProduct
-	rows    denseRows
-	patch   patch
+// plainLoop computes a node with a filter by the definition, as products of rows of the input and columns of the filter. Quantized
+// elements are integers in float32.
+type plainLoop struct{}
+
+// plainProduct is such a node: for each row of the output, in each group, the products of a row of k numbers and n columns.
+type plainProduct struct {
+	rows, groups, k, n int
+	row                func(dst []float32, group, at int)
+	matrices           int
+	matrix             func(group, at int) int // that row at of a group is multiplied by
+	weight             func(m, i, j int) int   // the index of element i of column j of a matrix
+	token              func(at int) int        // the group of dynamically quantized elements of row at, of so many
 }
 
-func (*plainLoop) bind(*frame, *graph.Node) {}
-
-func (l *plainLoop) run(e *frame, n *graph.Node) {
-	switch {
-	case n.Type.Tag == graph.TagFullyConnected:
-		f := l.prepared(e, n)
-		l.rows = denseRows{e.factors(0, n.In[0]), f.k}
-		l.multiply(plainProduct{e: e, node: n, filter: f, source: &l.rows, rows: e.shapes[n.Out[0]].Numel() / f.n,
-			out: n.Out[0], result: requantizerOf(e.graph, n)})
+func plainOfNode(e *frame, n *graph.Node) plainProduct {
+	x, in, out := e.factors(0, n.In[0]), e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	flipped := n.Flags&graph.FlagTransposeWeights != 0
+	p := plainProduct{rows: out.Numel() / out.Last(), groups: 1, k: in.Last(), n: out.Last(), matrices: 1}
+	p.token = func(at int) int { return at * len(e.tokens[n.In[0]]) / p.rows }
+	p.matrix = func(group, _ int) int { return group }
+	switch w := n.Window(); {
 	case n.Type.Tag == graph.TagBatchMatrixMultiply:
-		l.batches(e, n)
+		m, b := out.FromEnd(1), e.shapes[n.In[1]]
+		p.matrices, flipped = b.Leading(b.Rank-2), !flipped
+		p.token = func(at int) int { return batchOffset(at/m, out, in)*m + at%m }
+		p.matrix = func(_, at int) int { return batchOffset(at/m, out, b) }
+		p.row = func(dst []float32, _, at int) { copy(dst, x[p.token(at)*p.k:]) }
+	case w == nil:
+		p.k = n.InputChannels(e.graph)
+		p.row = func(dst []float32, _, at int) { copy(dst, x[at*p.k:]) }
 	default:
-		l.convolution(e, n, l.prepared(e, n))
+		windows := rowsOf(n, in, out, x)
+		p.groups, p.matrices, p.k, p.n = w.Groups, w.Groups, w.KernelH*w.KernelW*w.GroupIn, w.GroupOut
+		p.row = func(dst []float32, group, at int) { windows.Gather(dst, group, at, 0, 0) }
 	}
-	if n.Then != nil {
-		y := e.result(n.Out[0])
-		finishNode(n, y, 1, len(y), 0, len(y))
+	p.weight = func(m, i, j int) int { return (m*p.n+j)*p.k + i }
+	if flipped {
+		p.weight = func(m, i, j int) int { return (m*p.k+i)*p.n + j }
+	} else if n.Type.Tag == graph.TagDepthwiseConv2d {
+		p.weight = func(m, i, j int) int { return (i*p.groups+m)*p.n + j }
 	}
+	return p
 }
 
-func (l *plainLoop) multiply(p plainProduct) {
-	p.work = l.product.work
-	l.product = p
-	l.product.multiply()
-}
+func (plainLoop) bind(*frame, *graph.Node) {}
 
-// convolution has one product row per output pixel, gathered from its window.
-func (l *plainLoop) convolution(e *frame, n *graph.Node, f *filter) {
-	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
-	l.patch = patch{rowsOf(n, in, out, e.factors(0, n.In[0]))}
-	p := plainProduct{e: e, node: n, filter: f, rows: out.Leading(3), out: n.Out[0], result: requantizerOf(e.graph, n)}
-	if n.Type.Tag == graph.TagDepthwiseConv2d {
-		p.image = &l.patch
-	} else {
-		p.source = &l.patch
+func (plainLoop) run(e *frame, n *graph.Node) {
+	p, weights := plainOfNode(e, n), e.integers(n.In[1])
+	columns, row := make([]float32, p.matrices*p.n*p.k), make([]float32, p.k)
+	for i := range columns {
+		columns[i] = weights[p.weight(i/p.k/p.n, i%p.k, i/p.k%p.n)]
 	}
-	l.multiply(p)
-}
-
-// batches multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
-func (l *plainLoop) batches(e *frame, n *graph.Node) {
-	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
-	m, cols, k := out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
-	x, w := e.factors(0, n.In[0]), e.factors(1, n.In[1])
-	f := &filter{groups: 1, k: k, n: cols, values: make([]float32, k*cols), exact: e.graph.Values[n.In[0]].Datatype == graph.QDInt8}
-	if f.exact {
-		f.scales, w = e.graph.Values[n.In[1]].Quant.Scales, nil
-		for _, q := range tensor.View[int8](e.data[n.In[1]]) {
-			w = append(w, float32(q))
-		}
+	out := e.graph.Values[n.Out[0]].Datatype
+	quantized := out == graph.QInt8 || out == graph.QUInt8
+	y, bias := e.result(n.Out[0]), make([]float32, p.groups*p.n)
+	if !quantized && len(n.In) > 2 && n.In[2] != graph.None {
+		e.decode(bias, n.In[2])
 	}
-	for batch := range out.Leading(out.Rank - 2) {
-		from := w[batchOffset(batch, out, b)*k*cols:][:k*cols]
-		for i := range f.values {
-			if at := i; n.Flags&graph.FlagTransposeWeights != 0 {
-				f.values[i] = from[at%cols*k+at/cols]
+	for at := range p.rows * p.groups {
+		p.row(row, at%p.groups, at/p.groups)
+		for j := range p.n {
+			column := columns[(p.matrix(at%p.groups, at/p.groups)*p.n+j)*p.k:][:p.k]
+			sum, to := e.plainSum(n, row, column, at%p.groups*p.n+j), at*p.n+j
+			if quantized {
+				e.data[n.Out[0]][to] = e.requantized(n, sum, at%p.groups*p.n+j)
 			} else {
-				f.values[i] = from[at]
+				y[to] = e.plainNumber(n, float32(sum), at%p.groups*p.n+j, p.token(at/p.groups)) + bias[at%p.groups*p.n+j]
 			}
 		}
-		l.rows = denseRows{x[batchOffset(batch, out, a)*m*k:][:m*k], k}
-		l.multiply(plainProduct{e: e, node: n, filter: f, source: &l.rows, rows: m, out: n.Out[0], first: batch * m * cols})
 	}
+	if quantized {
+		return
+	}
+	boundFloats(n, y)
+	finishNode(n, y, 1, len(y), 0, len(y))
+	e.store(n.Out[0])
 }
 
-// prepared returns the node's filter with its bias.
-func (l *plainLoop) prepared(e *frame, n *graph.Node) *filter {
-	if l.filter == nil || !e.graph.Values[n.In[1]].IsConst() {
-		l.filter = e.newFilter(n)
+// exactTerms is of how many products of 8-bit numbers sums are exact in float32.
+const exactTerms = 512
+
+// plainSum multiplies a row by a column of a channel. Elements of groups are multiplied by their scales.
+func (e *frame) plainSum(n *graph.Node, row, column []float32, channel int) (sum float64) {
+	q := &e.graph.Values[n.In[1]].Quant
+	step := exactTerms
+	if len(q.Blocks) > 0 {
+		step = q.GroupSize
 	}
-	e.prepareBias(l.filter, n)
-	return l.filter
+	for k := 0; k < len(row); k += step {
+		part, end := 0.0, min(len(row), k+step)
+		for from := k; from < end; from += exactTerms {
+			to := min(end, from+exactTerms)
+			part += float64(simd.Dot(row[from:to], column[from:to]))
+		}
+		if len(q.Blocks) > 0 {
+			part *= float64(math.Float32frombits(uint32(q.Blocks[channel*(len(row)/step)+k/step]) << 16))
+		}
+		sum += part
+	}
+	return sum
+}
+
+// plainScale returns the scale of a channel of a filter, 1 if groups have scales of their own, or it has none.
+func plainScale(x *graph.Value, channel int) float32 {
+	switch x.Datatype.Info().Quant {
+	case graph.PerTensor:
+		return x.Quant.Scale
+	case graph.PerChannel:
+		return x.Quant.Scales[channel]
+	}
+	return 1
+}
+
+// requantized returns the element of a sum of a channel.
+func (e *frame) requantized(n *graph.Node, sum float64, channel int) byte {
+	if n.In[2] != graph.None {
+		sum += float64(tensor.View[int32](e.data[n.In[2]])[channel])
+	}
+	r := requantizerOf(e.graph, n)
+	return byte(graph.Quantize(float32(sum)*r.scale(plainScale(&e.graph.Values[n.In[1]], channel)), r.zero, r.lo, r.hi))
+}
+
+// plainNumber returns the number of a sum of a channel, without the bias.
+func (e *frame) plainNumber(n *graph.Node, sum float32, channel, token int) float32 {
+	if e.graph.Values[n.In[0]].Datatype == graph.QDInt8 {
+		sum *= e.tokens[n.In[0]][token].scale
+	}
+	return float32(sum * plainScale(&e.graph.Values[n.In[1]], channel))
+}
+
+// integers returns the weights of a filter: integers, less the zero point, if they are quantized.
+func (e *frame) integers(v int) []float32 {
+	x, list := e.graph.Values[v], make([]float32, e.shapes[v].Numel())
+	if len(x.Quant.Blocks)+len(x.Quant.Scales) == 0 {
+		return e.factors(2, v)
+	}
+	x.Quant.Scales, x.Quant.Blocks = ones(x.Quant.Scales, 1), ones(x.Quant.Blocks, 0x3f80)
+	(&frame{graph: &graph.Graph{Values: []graph.Value{x}}, shapes: e.shapes[v:][:1], data: e.data[v:][:1]}).decode(list, 0)
+	return list
+}
+
+// ones returns as many elements of a scale of 1.
+func ones[T any](scales []T, one T) []T {
+	list := make([]T, len(scales))
+	for i := range list {
+		list[i] = one
+	}
+	return list
 }
 
 // plainTokens quantizes groups of elements, each with its own scale.
@@ -139,7 +208,7 @@ func plainOf(n *graph.Node, e *frame) loop {
 	row := typeOf(n)
 	switch f := binaryFuncs[n.Type.Tag]; {
 	case n.Type.Packs:
-		return &plainLoop{}
+		return plainLoop{}
 	case n.Type.Tag == graph.TagConvert && e.graph.Values[n.Out[0]].Datatype == graph.QDInt8:
 		return plainTokens{}
 	case n.Type.Tag == graph.TagConvert:
@@ -152,275 +221,6 @@ func plainOf(n *graph.Node, e *frame) loop {
 		return decoded{&linePool{}}
 	}
 	return nil
-}
-
-// denseRows is a source of the rows of a matrix.
-type denseRows struct {
-	x []float32
-	k int
-}
-
-func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
-
-// patch is a source of the same rows for the plain loops.
-type patch struct{ nhwc.Rows[float32] }
-
-func (p *patch) row(dst []float32, group, at int) {
-	p.Gather(dst[:p.Kernel[1]*p.Kernel[2]*p.Group], group, at, 0, 0)
-}
-
-// Convolutions and matrix products are one computation here: rows of numbers, gathered
-// from the input, times a prepared filter. Quantized elements are integers in float32, whose sums
-// are exact below 2²⁴, as are those of exactTerms products of 8-bit numbers. The
-// loops of the package are compared with these.
-const exactTerms = 512
-
-// filter is the prepared weights of a node: for each group a matrix of k rows and n columns, with
-// one column per output channel.
-type filter struct {
-	groups, k, n int
-	values       []float32 // [groups][k][n]; integers if quantized
-	exact        bool      // the products are of integers
-	scales       []float32 // quantized: one per column, [groups*n]
-	block        int       // number of rows that share blockScales; 0 for none
-	blockScales  []float32 // [k/block][n]
-	bias         []float32 // of float sums, [groups*n], or nil
-	int32Bias    []int32   // of quantized sums
-}
-
-// rowSource fills dst with the k numbers of which output row p of a group is computed.
-type rowSource interface {
-	row(dst []float32, group, p int)
-}
-
-// plainProduct is the parallel loop over the output rows of a node.
-type plainProduct struct {
-	e      *frame
-	node   *graph.Node
-	filter *filter
-	source rowSource
-	image  *patch // of a depthwise convolution, in place of source
-	rows   int
-	out    int // output value
-	first  int // index of the output element where row 0 starts
-	result requantizer
-	work   []rowTile // of the workers
-}
-
-type rowTile struct {
-	rows, sums, part []float32
-	int32s           []int32
-}
-
-// tileRows is the number of output rows that are computed at once.
-const tileRows = 16
-
-// multiply computes the product for all rows.
-func (p *plainProduct) multiply() {
-	for len(p.work) < p.e.threads() {
-		p.work = append(p.work, rowTile{})
-	}
-	f := p.filter
-	grain := max(1, 400_000/max(1, f.groups*f.k*f.n*tileRows))
-	p.e.pool.Do(&p.e.run, (p.rows+tileRows-1)/tileRows, grain, p)
-}
-
-// Range computes the tiles [lo, hi) of rows.
-func (p *plainProduct) Range(worker, lo, hi int) {
-	w, f := &p.work[worker], p.filter
-	w.rows, w.sums = pack.Grow(w.rows, tileRows*f.k), pack.Grow(w.sums, tileRows*f.n)
-	w.part, w.int32s = pack.Grow(w.part, tileRows*f.n), pack.Grow(w.int32s, tileRows*f.n)
-	for tile := lo; tile < hi; tile++ {
-		from := tile * tileRows
-		m := min(tileRows, p.rows-from)
-		for g := range f.groups {
-			clear(w.sums[:m*f.n])
-			p.sum(w, g, from, m)
-			for i := range m {
-				p.finish(w, g, i, from+i)
-			}
-		}
-	}
-}
-
-// sum computes the sums of m output rows of a group.
-func (p *plainProduct) sum(w *rowTile, g, from, m int) {
-	if p.image != nil {
-		for i := range m {
-			p.e.run.Poll()
-			p.sumDepthwise(w, i, from+i)
-		}
-		return
-	}
-	k := p.filter.k
-	for i := range m {
-		p.source.row(w.rows[i*k:(i+1)*k], g, from+i)
-	}
-	if p.filter.exact {
-		p.sumInt32(w, g, m)
-	} else {
-		p.sumFloats(w, g, m)
-	}
-}
-
-// sumFloats adds float products, in steps that keep the part of the filter in cache.
-func (p *plainProduct) sumFloats(w *rowTile, g, m int) {
-	f := p.filter
-	step := max(16, 1<<16/f.n)
-	for k := 0; k < f.k; k += step {
-		p.e.run.Poll()
-		rows := min(step, f.k-k)
-		simd.MulAdd(m, f.n, rows, w.rows[k:], f.k, 1, f.values[(g*f.k+k)*f.n:], f.n, w.sums, f.n)
-	}
-}
-
-// sumInt32 adds integer products exactly. It scales the sum of each block before it adds it.
-func (p *plainProduct) sumInt32(w *rowTile, g, m int) {
-	f := p.filter
-	clear(w.int32s[:m*f.n])
-	step := exactTerms
-	if f.block > 0 {
-		step = min(step, f.block)
-	}
-	for k := 0; k < f.k; {
-		p.e.run.Poll()
-		rows := min(step, f.k-k)
-		if f.block > 0 {
-			rows = min(rows, f.block-k%f.block)
-		}
-		clear(w.part[:m*f.n])
-		simd.MulAdd(m, f.n, rows, w.rows[k:], f.k, 1, f.values[(g*f.k+k)*f.n:], f.n, w.part, f.n)
-		if f.block > 0 {
-			scales := f.blockScales[k/f.block*f.n:][:f.n]
-			for i := range m {
-				for j, s := range scales {
-					w.sums[i*f.n+j] += float32(w.part[i*f.n+j] * s)
-				}
-			}
-		} else {
-			for i, x := range w.part[:m*f.n] {
-				w.int32s[i] += int32(x)
-			}
-		}
-		k += rows
-	}
-}
-
-// sumDepthwise adds the pixels of a window, each times its row of the filter, per channel.
-func (p *plainProduct) sumDepthwise(w *rowTile, i, at int) {
-	f, src := p.filter, p.image
-	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
-	clear(int32s)
-	image, oy, ox := src.Point(at)
-	terms := 0
-	for tap := range f.k {
-		y, inY := src.Source(1, oy, tap/src.Kernel[2])
-		x, inX := src.Source(2, ox, tap%src.Kernel[2])
-		if inY && inX {
-			addScaled(sums, src.X[((image*src.In[1]+y)*src.In[2]+x)*src.C:][:src.C], f.values[tap*f.n:])
-		}
-		if terms++; f.exact && (terms == exactTerms || tap == f.k-1) {
-			terms = 0
-			for j, x := range sums {
-				int32s[j] += int32(x)
-			}
-			clear(sums)
-		}
-	}
-}
-
-// addScaled adds x·w to sums. len(sums) is a multiple of len(x).
-func addScaled(sums, x, w []float32) {
-	w = w[:len(sums)]
-	if len(x) == len(sums) {
-		for i, v := range x {
-			sums[i] += float32(v * w[i])
-		}
-		return
-	}
-	each := len(sums) / len(x)
-	for i := range sums {
-		sums[i] += float32(x[i/each] * w[i])
-	}
-}
-
-// finish converts the sums of row i of the tile, which is row at of the output, to elements.
-func (p *plainProduct) finish(w *rowTile, g, i, at int) {
-	f := p.filter
-	first := p.first + (at*f.groups+g)*f.n
-	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
-	x := &p.e.graph.Values[p.out]
-	if x.Datatype == graph.QInt8 || x.Datatype == graph.QUInt8 {
-		for j, sum := range int32s {
-			if f.int32Bias != nil {
-				sum += f.int32Bias[g*f.n+j]
-			}
-			p.storeInt32(first+j, float32(sum)*p.result.scale(f.scales[g*f.n+j]), x.Datatype)
-		}
-		return
-	}
-	if f.exact && f.block == 0 {
-		for j, sum := range int32s {
-			sums[j] = float32(sum)
-		}
-	}
-	if f.exact || f.scales != nil {
-		p.scaleTokens(sums, g, at)
-	}
-	if f.bias != nil {
-		for j, b := range f.bias[g*f.n:][:len(sums)] {
-			sums[j] += b
-		}
-	}
-	boundFloats(p.node, sums)
-	p.storeFloats(first, sums, x.Datatype)
-}
-
-// scaleTokens scales the sums of a dynamically quantized row, or of floats times quantized weights.
-func (p *plainProduct) scaleTokens(sums []float32, g, at int) {
-	f := p.filter
-	scale := float32(1)
-	if tokens := p.e.tokens[p.node.In[0]]; p.e.graph.Values[p.node.In[0]].Datatype == graph.QDInt8 {
-		scale = tokens[p.tokenOf(at)].scale
-	}
-	for j := range sums {
-		sums[j] *= scale
-		if f.scales != nil {
-			sums[j] *= f.scales[g*f.n+j]
-		}
-	}
-}
-
-// tokenOf returns the index of the dynamically quantized group from which output row at is
-// computed.
-func (p *plainProduct) tokenOf(at int) int {
-	row := at + p.first/max(1, p.filter.groups*p.filter.n)
-	return row * len(p.e.tokens[p.node.In[0]]) / p.totalRows()
-}
-
-func (p *plainProduct) totalRows() int {
-	return p.e.shapes[p.out].Numel() / (p.filter.groups * p.filter.n)
-}
-
-func (p *plainProduct) storeInt32(i int, x float32, d graph.Datatype) {
-	q := graph.Quantize(x, p.result.zero, p.result.lo, p.result.hi)
-	if d == graph.QInt8 {
-		tensor.View[int8](p.e.data[p.out])[i] = int8(q)
-	} else {
-		p.e.data[p.out][i] = uint8(q)
-	}
-}
-
-func (p *plainProduct) storeFloats(first int, src []float32, d graph.Datatype) {
-	b := p.e.data[p.out]
-	switch d {
-	case graph.FP32:
-		copy(tensor.View[float32](b)[first:], src)
-	case graph.FP16:
-		graph.EncodeFP16(tensor.View[uint16](b)[first:], src)
-	case graph.BF16:
-		graph.EncodeBF16(tensor.View[uint16](b)[first:], src)
-	}
 }
 
 // factors returns the elements of a value as floats for products: the numbers of float values, and
