@@ -118,7 +118,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return img, err
 	}
 	library := &native.Image{Compilation: img.Compilation, Cost: img.cost, InGo: &goengine.Image{Compilation: img.Compilation}, Fail: img.fail}
-	err := library.Open(ctx, native.Options{Library: b.Library, Cache: b.cache()})
+	err := library.Open(ctx, b.Library, b.cache())
 	if img.cacheNote = library.CacheNote; err == nil {
 		img.by = library
 		return img, nil

@@ -64,7 +64,7 @@ func withConstants(g *graph.Graph, args []*delegate.ArgSpec) (kept []int, err er
 			if n := x.Datatype.Bytes(x.Shape); len(args[k].Const) < n {
 				return nil, graph.PayloadError("", "argument %d of %d bytes, want %d", k, len(args[k].Const), n)
 			}
-			x.Input, x.Arg, x.Data = false, graph.None, alignedTo4(args[k].Const[:x.Datatype.Bytes(x.Shape)])
+			x.Input, x.Arg, x.Data = false, graph.None, graph.Aligned(args[k].Const[:x.Datatype.Bytes(x.Shape)], 4)
 			continue
 		}
 		if k < g.Inputs {
@@ -80,14 +80,6 @@ func withConstants(g *graph.Graph, args []*delegate.ArgSpec) (kept []int, err er
 // isFloatConstant reports whether an argument is a constant of the program.
 func isFloatConstant(args []*delegate.ArgSpec, k int) bool {
 	return k < len(args) && args[k] != nil && args[k].Const != nil && args[k].DType == tensor.Float32
-}
-
-// alignedTo4 returns data, or a copy that is aligned to floats.
-func alignedTo4(data []byte) []byte {
-	if tensor.Aligned(data, 4) {
-		return data
-	}
-	return graph.Padded(data)
 }
 
 // floatPayload is a payload that is to be quantized.

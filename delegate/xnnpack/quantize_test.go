@@ -180,7 +180,7 @@ func runsQuantized(x *lowering.Quantized, args []*tensor.Value) error {
 // A payload with nodes of later releases keeps them: copies and reshapes of varying sizes are not the same.
 func TestQuantizedLaterNodes(t *testing.T) {
 	b := graph.NewBuilder()
-	weights := alignedTo4(tensor.BytesOf([]float32{1, 2, 3, -4}))
+	weights := graph.Aligned(tensor.BytesOf([]float32{1, 2, 3, -4}), 4)
 	value := func() int { return b.Value(graph.FP32, graph.ShapeOf(4, 2), graph.Quant{}) }
 	x, copied, sines, y, w := value(), value(), value(), value(), b.Constant(graph.FP32, graph.ShapeOf(2, 2), graph.Quant{}, weights)
 	b.Node(graph.NodeTypes[graph.TagCopy], []int{x}, copied)
@@ -229,7 +229,7 @@ func TestQuantizedScalars(t *testing.T) {
 	for _, sizes := range [][]int{{}, {1}} {
 		b := graph.NewBuilder()
 		value := func(sizes ...int) int { return b.Value(graph.FP32, graph.ShapeOf(sizes...), graph.Quant{}) }
-		weights := alignedTo4(tensor.BytesOf([]float32{1, 2, 3, -4}))
+		weights := graph.Aligned(tensor.BytesOf([]float32{1, 2, 3, -4}), 4)
 		x, s, product, y, w := value(4, 2), value(1), value(4, 2), value(4, 2), b.Constant(graph.FP32, graph.ShapeOf(2, 2), graph.Quant{}, weights)
 		b.Node(graph.NodeTypes[graph.TagFullyConnected], []int{x, w, graph.None}, product)
 		b.Node(graph.NodeTypes[graph.TagMultiply], []int{product, s}, y)

@@ -64,7 +64,7 @@ type packPart struct {
 const (
 	// partElements is the number of elements of a part: fewer than a tenth of a millisecond.
 	partElements = 1 << 16
-	// GoroutineElements is the number of elements for which another goroutine is started.
+	// goroutineElements is the number of elements for which another goroutine is started.
 	goroutineElements = 1 << 18
 )
 
@@ -225,13 +225,13 @@ func (w *packWork) parts(memory []byte, panels, elements int, pack func(from, to
 	}
 }
 
-// Part adds a part of the last node.
+// part adds a part of the last node.
 func (w *packWork) part(elements int, pack func()) {
 	w.last.left.Add(1)
 	w.all, w.total = append(w.all, packPart{w.last, pack}), w.total+elements
 }
 
-// Run packs all parts. A panic of a part is one of the caller.
+// run packs all parts. A panic of a part is one of the caller.
 func (w *packWork) run(ctx context.Context, threads int) error {
 	var others sync.WaitGroup
 	for range min(threads, 1+w.total/goroutineElements, len(w.all)) - 1 {

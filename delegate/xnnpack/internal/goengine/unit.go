@@ -31,16 +31,6 @@ type unit struct {
 	times      []time.Duration // of the nodes in the last timed Execute
 }
 
-// memory is where the values between nodes and the working memory of loops are.
-type memory struct {
-	blocks  [][]byte      // for the declared sizes, see image.Workspace; nil for none
-	planned *placement    // of the blocks
-	worked  lowering.Span // of the last block: the nodes that may use it
-	arena   *arena        // contains the bytes of values between nodes if no blocks do
-	places  *placement    // of the current shapes, in the blocks or in the arena
-	kept    int64         // bytes that loops keep between runs
-}
-
 // step is a node and its loop.
 type step struct {
 	node       *graph.Node
@@ -146,70 +136,6 @@ func (e *unit) bind(args []*tensor.Value) error {
 	return nil
 }
 
-// allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
-// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
-// need not be enough at others.
-func (e *unit) allocate() error {
-	w := workAt(e.graph, e.shapes, e.threads())
-	values, loops, inBlocks := e.matchingBlocks(w)
-	if !inBlocks && !e.places.isFor(e.shapes) {
-		e.places = placesFor(e.graph, slices.Clone(e.shapes))
-	}
-	own := int64(0)
-	if !inBlocks {
-		own = graph.AlignUp(e.places.bytes)
-	}
-	at := own
-	if loops == nil {
-		own = graph.Plus(own, w.shared(e.threads()))
-	}
-	if own > 0 || !e.planned.isFor(e.shapes) {
-		needs := needsWith(e.graph, w, e.shapes, e.places.bytes, e.threads())
-		if err := needs.Check(e.limits); err != nil {
-			return err
-		}
-	}
-	memory := e.arena.take(own)
-	if !inBlocks {
-		values = e.places.cut(memory)
-	}
-	if loops == nil {
-		loops = memory[at:]
-	}
-	e.kept = w.kept
-	e.divide(w, loops)
-	e.assign(values)
-	e.plan()
-	return nil
-}
-
-// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
-// the nodes' loops, nil if that does not.
-func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
-	n := len(e.blocks) - 1
-	if e.planned == nil || n != len(e.planned.items) {
-		return nil, nil, false
-	}
-	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
-		e.places, values = e.planned, e.blocks[:n]
-	}
-	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
-		loops = e.blocks[n]
-	}
-	return values, loops, inBlocks
-}
-
-// assign sets the bytes of the values between nodes, in the blocks of their items.
-func (e *unit) assign(blocks [][]byte) {
-	for v, at := range e.places.index {
-		if at == graph.None {
-			continue
-		}
-		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
-		e.data[v] = blocks[at][: n : n+overread]
-	}
-}
-
 // SetProfiling implements delegate.Profiler.
 func (e *unit) SetProfiling(on bool) error {
 	if e.timed = on; on && e.times == nil {
@@ -240,16 +166,6 @@ func (e *unit) Check(args []*tensor.Value) error {
 		return nil
 	}
 	return e.bind(args)
-}
-
-// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
-// at the given shapes.
-func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
-	w, last := workAt(g, s, threads), len(g.Nodes)-1
-	if w.used.Last < w.used.First {
-		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
-	}
-	return lowering.Block{Bytes: w.shared(threads), Span: w.used}
 }
 
 // Memory returns the bytes that the unit has besides the arena and its blocks.

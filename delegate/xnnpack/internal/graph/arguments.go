@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -293,7 +294,7 @@ func Finish(args []*Argument) {
 func (a *Argument) separate(all []*Argument, i int) {
 	for j, other := range all {
 		together := a.Used.First <= other.Used.Last && other.Used.First <= a.Used.Last
-		if j != i && (j < i || other.Value.Input) && together && overlap(a.tensor, other.tensor) {
+		if j != i && (j < i || other.Value.Input) && together && cpu.Overlap(a.tensor, other.tensor) {
 			a.Data = tensor.AlignedBytes(len(a.tensor))
 			a.After = copyOut
 			if a.dtype == tensor.Int64 {
@@ -302,11 +303,6 @@ func (a *Argument) separate(all []*Argument, i int) {
 			return
 		}
 	}
-}
-
-func overlap(a, b []byte) bool {
-	x, y := xnn.AddressOf(a), xnn.AddressOf(b)
-	return x < y+xnn.Address(len(b)) && y < x+xnn.Address(len(a))
 }
 
 // widen converts the 32-bit indices that the engine wrote to 64-bit ones, in place, starting with

@@ -85,7 +85,7 @@ func (r *Reader) constant(i uint32, size int, place string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		data = aligned(found, 4)
+		data = Aligned(found, 4)
 		r.Table.aligned[i] = data
 		r.Table.stored += len(data)
 	}
@@ -141,8 +141,8 @@ func (r *Reader) floatConstant(i uint32, n int, place string) ([]float32, error)
 	return tensor.View[float32](data), nil
 }
 
-// aligned returns data, or a copy if data is not aligned to n bytes.
-func aligned(data []byte, n int) []byte {
+// Aligned returns data, or a copy if data is not aligned to n bytes.
+func Aligned(data []byte, n int) []byte {
 	if tensor.Aligned(data, n) {
 		return data
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // NodeType describes one kind of node to all parts of the package: its fields in payloads, its checks and its shapes.
-// The engines have tables of their own, native.Types and goengine.Types. To add a node type, add its row to each of the three.
+// The engines have tables of their own, in their nodes.go. To add a node type, add its row to each of the three.
 type NodeType struct {
 	Tag  uint8 // in the payload's union XNodeUnion; of a type of the Go engine only, one above its tags
 	Name string

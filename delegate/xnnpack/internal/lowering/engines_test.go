@@ -67,7 +67,7 @@ func engines() []engine {
 
 func openNative(c *graph.Compilation) (graph.Engine, error) {
 	m := &native.Image{Compilation: c, Cost: c.Graph.Cost(c.Shapes), InGo: &goengine.Image{Compilation: c}, Fail: func(error) {}}
-	if err := m.Open(context.Background(), native.Options{Library: xnntest.Path()}); err != nil {
+	if err := m.Open(context.Background(), xnntest.Path(), graph.WeightsCache{}); err != nil {
 		m.Close()
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func openGraph(g *graph.Graph, c *graph.Compilation, cache graph.WeightsCache, f
 	c.Graph, c.Shapes = g, g.ConstantArguments(c.Args, shapes)
 	graph.Fuse(g, c.Shapes, RefusesNode)
 	m := &Image{Compilation: c, Cost: g.Cost(c.Shapes), InGo: &goengine.Image{Compilation: c}, Fail: fail}
-	return m, m.Open(context.Background(), Options{Library: xnntest.Path(), Cache: cache})
+	return m, m.Open(context.Background(), xnntest.Path(), cache)
 }
 
 // compile opens a payload in the library, without anything said of its calls.

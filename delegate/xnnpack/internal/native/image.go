@@ -59,8 +59,8 @@ func (c *compiled) release() {
 }
 
 // Open plans the graph for the library and packs the weights.
-func (m *Image) Open(ctx context.Context, o Options) error {
-	lib, err := xnn.Open(o.Library)
+func (m *Image) Open(ctx context.Context, library string, cache graph.WeightsCache) error {
+	lib, err := xnn.Open(library)
 	if err != nil {
 		return &delegate.Error{Backend: graph.ID, Reason: delegate.ErrMissing, Err: err}
 	}
@@ -81,11 +81,11 @@ func (m *Image) Open(ctx context.Context, o Options) error {
 	runtime.AddCleanup(m, (*holdings).free, m.holdings)
 	m.checked = m.checksNumbers()
 	m.pinConstants()
-	m.Weights.constants = m.releasable()
-	if o.Cache.Folder == "" && m.Weights.releasable() > keptBytes {
+	filters, size := m.releasable()
+	if m.Weights.constants = filters; cache.Folder == "" && size > keptBytes {
 		m.Weights.release = m.Release
 	}
-	if err = m.useFile(ctx, o.Cache, m.pack); err == nil && m.spare.runtime != 0 {
+	if err = m.useFile(ctx, cache, m.pack); err == nil && m.spare.runtime != 0 {
 		err = m.planSpare()
 	}
 	if err != nil && m.Weights.released && ctx.Err() == nil {
@@ -119,22 +119,12 @@ func (m *Image) planSpare() error {
 	return nil
 }
 
-// seal ends packing. It releases the data that a weights file was made from, and replaces released
-// scales with stand-ins for later runtimes.
+// seal ends packing, after which the data that a weights file was made from is released.
 func (m *Image) seal() {
-	w := m.Weights
-	w.sealed = true
-	if w.release == nil {
-		w.release = m.Release
-		for i := range w.entries {
-			w.releaseConstant(w.entries[i].key.Kernel)
-		}
-	}
-	for _, x := range w.unscaled {
-		x.Quant.Blocks = placeholderScales(len(x.Quant.Blocks))
+	for _, x := range m.Weights.seal(m.Release) {
 		m.pin.Pin(&x.Quant.Blocks[0])
 	}
-	w.unscaled, m.frozen = nil, w.released
+	m.frozen = m.Weights.released
 }
 
 const (
@@ -261,16 +251,12 @@ func (m *Image) newRuntime(shapes []graph.Shape, pool xnn.Threadpool, flags uint
 	if err := b.define(); err != nil {
 		return 0, graph.Unsupported("", "%w", err)
 	}
-	m.Weights.begin()
 	var rt xnn.Runtime
-	status := w.create(func() xnn.Status {
-		return lib.CreateRuntime(b.sub, m.Weights.cache.WeightsCache, w.handle, pool, flags|xnn.FlagNoFusion, &rt)
+	err := m.Weights.serve(func(cache xnn.WeightsCache) error {
+		return w.create(func() xnn.Status {
+			return lib.CreateRuntime(b.sub, cache, w.handle, pool, flags|xnn.FlagNoFusion, &rt)
+		}).Error("xnn_create_runtime_v4")
 	})
-	m.Weights.end()
-	err := m.Weights.fault()
-	if failed := status.Error("xnn_create_runtime_v4"); err == nil && failed != nil {
-		err = graph.Unsupported("", "%w", failed)
-	}
 	if err != nil {
 		w.delete(rt)
 		return 0, err
@@ -285,9 +271,8 @@ func (h *holdings) free() {
 	if h.Weights == nil {
 		return
 	}
-	h.packed = h.Weights.Bytes()
 	h.spare.release()
-	h.Weights.close()
+	h.packed = h.Weights.close()
 	h.Weights = nil
 	h.pin.Unpin()
 	h.lib.Trim() // arenas of threads that only loaded a model would keep its memory
@@ -352,12 +337,6 @@ func (m *Image) rehearse() (err error) {
 	return err
 }
 
-// Options are those of a [Backend] that concern the library.
-type Options struct {
-	Library string
-	Cache   graph.WeightsCache
-}
-
 // Name returns the name of the engine.
 func (m *Image) Name() string { return "native" }
 
@@ -416,12 +395,16 @@ func (m *Image) useFile(ctx context.Context, c graph.WeightsCache, pack func() e
 	return err
 }
 
-// releasable returns the filters of the image that may be released, by address.
-func (m *Image) releasable() map[xnn.Address]graph.Releasable {
+// releasable returns the filters of the image that may be released, by address, and their size.
+func (m *Image) releasable() (filters map[xnn.Address]graph.Releasable, bytes int64) {
 	if m.checked || !m.Region && (len(m.Args) == 0 || !graph.AreStatic(m.Args) && !staysNative(m.Graph)) {
-		return nil
+		return nil, 0
 	}
-	return m.Graph.OwnFilters()
+	filters = m.Graph.OwnFilters()
+	for _, f := range filters {
+		bytes += int64(len(f.Value.Data))
+	}
+	return filters, bytes
 }
 
 // checksNumbers reports whether calls of the image are checked.

@@ -56,8 +56,25 @@ func newWeights(want, limit int64) *weights {
 	return w
 }
 
-// begin starts the requests of another runtime. The caller must hold the image's lock.
-func (w *weights) begin() { w.next = 0 }
+// serve makes a call that creates another runtime, and returns its error or why packing failed. The caller must hold the image's
+// lock.
+func (w *weights) serve(create func(xnn.WeightsCache) error) error {
+	w.next = 0
+	err := create(w.cache.WeightsCache)
+	if w.released && w.sealed || w.rehearsal != nil { // weights that were packed again, or for a rehearsal
+		w.pin.Unpin()
+		w.spare = nil
+	}
+	switch {
+	case w.over:
+		return delegate.Errorf(graph.ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", w.limit)
+	case w.refused:
+		return delegate.Errorf(graph.ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
+	case err != nil:
+		return graph.Unsupported("", "%w", err)
+	}
+	return nil
+}
 
 // LookUp implements xnn.WeightsStore. If an entry is found, XNNPACK makes no further calls for it,
 // except Insert without data.
@@ -111,25 +128,6 @@ func (w *weights) repacked(key xnn.WeightsKey, at xnn.Address) xnn.Address {
 	return w.entries[w.next-1].at
 }
 
-// fault returns why packing failed, nil if it did not.
-func (w *weights) fault() error {
-	switch {
-	case w.over:
-		return delegate.Errorf(graph.ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", w.limit)
-	case w.refused:
-		return delegate.Errorf(graph.ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
-	}
-	return nil
-}
-
-// end frees the memory of weights that were packed again, or for a rehearsal.
-func (w *weights) end() {
-	if w.released && w.sealed || w.rehearsal != nil {
-		w.pin.Unpin()
-		w.spare = nil
-	}
-}
-
 // allocate reserves n bytes of a new slab, or of Go's heap if they are few.
 func (w *weights) allocate(n int64) {
 	w.slab.release()
@@ -172,12 +170,21 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 	return b.at
 }
 
-// releasable returns the size of the constants that may be released.
-func (w *weights) releasable() (n int64) {
-	for _, c := range w.constants {
-		n += int64(len(c.Value.Data))
+// seal ends packing. It releases the constants that are still there, and returns those whose scales are released: they have
+// stand-ins.
+func (w *weights) seal(release func([]byte) bool) (unscaled []*graph.Value) {
+	w.sealed = true
+	if w.release == nil {
+		w.release = release
+		for i := range w.entries {
+			w.releaseConstant(w.entries[i].key.Kernel)
+		}
 	}
-	return n
+	for _, x := range w.unscaled {
+		x.Quant.Blocks = placeholderScales(len(x.Quant.Blocks))
+	}
+	unscaled, w.unscaled = w.unscaled, nil
+	return unscaled
 }
 
 // releaseConstant releases the memory of a constant that was packed.
@@ -203,7 +210,9 @@ func (w *weights) Bytes() (n int64) {
 	return n
 }
 
-func (w *weights) close() {
+// close frees the weights and returns their size.
+func (w *weights) close() (packed int64) {
+	packed = w.Bytes()
 	w.cache.Delete()
 	for _, b := range w.Blocks {
 		Blocks.release(b)
@@ -215,6 +224,7 @@ func (w *weights) close() {
 		w.mapping.Close()
 	}
 	w.pin.Unpin()
+	return packed
 }
 
 // block is the packed weights of one node, or of several nodes with equal ones.

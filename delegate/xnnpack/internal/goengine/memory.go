@@ -1,0 +1,271 @@
+package goengine
+
+import (
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// placement contains the items of intermediate values and their offsets in an arena.
+type placement struct {
+	shapes []graph.Shape // for which it was computed
+	index  []int         // by value: its item, or none for values stored elsewhere
+	items  []graph.Item
+	bytes  int64
+}
+
+// placesFor computes the places at the given shapes.
+func placesFor(g *graph.Graph, s []graph.Shape) *placement {
+	list, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
+	p := &placement{shapes: s, index: index, items: list}
+	p.bytes = p.pack()
+	return p
+}
+
+// pack assigns the offsets. Sizes whose sum is close to the largest number are not packed: no limit permits them.
+func (p *placement) pack() (size int64) {
+	items := make([]pack.Item, len(p.items))
+	for i, it := range p.items {
+		items[i] = pack.Item{Bytes: it.Bytes, First: it.First, Last: it.Last, Align: tensor.Alignment}
+		size = graph.Plus(size, it.Bytes)
+	}
+	if size >= math.MaxInt64/4 {
+		return size
+	}
+	layout := pack.Quick(items)
+	for i, offset := range layout.Offsets {
+		p.items[i].Offset = offset
+	}
+	return layout.Size
+}
+
+// isFor reports whether the places are for the given shapes.
+func (p *placement) isFor(s []graph.Shape) bool { return p != nil && slices.Equal(p.shapes, s) }
+
+// cut returns the bytes of the items in an arena.
+func (p *placement) cut(arena []byte) [][]byte {
+	list := make([][]byte, len(p.items))
+	for i, it := range p.items {
+		list[i] = arena[it.Offset:][:it.Bytes]
+	}
+	return list
+}
+
+// maxBlocks is the largest number of intermediate values for which the method's memory plan has
+// places.
+const maxBlocks = 1 << 10
+
+// argSpans returns the nodes between which the bytes of each argument are used: inputs from the first
+// node, outputs to the last.
+func argSpans(g *graph.Graph) []lowering.Span {
+	spans, last := make([]lowering.Span, len(g.Args)), len(g.Nodes)-1
+	for k, v := range g.Args {
+		if !g.Values[v].Input {
+			spans[k] = lowering.Span{First: last, Last: last}
+		}
+	}
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			if v != graph.None && g.Values[v].Arg != graph.None && g.Values[v].Input {
+				spans[g.Values[v].Arg].Last = i
+			}
+		}
+		for _, v := range g.Nodes[i].Out {
+			if k := g.Values[v].Arg; k != graph.None {
+				spans[k].First = min(spans[k].First, i)
+			}
+		}
+	}
+	return spans
+}
+
+// matches reports whether blocks suit a unit at shapes s: there is one for each item, values fit in them
+// and values that share a block have the same size. The caller of the unit may provide fewer or
+// shorter blocks than declared.
+func (p *placement) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bool {
+	if p == nil || len(blocks) != len(p.items) {
+		return false
+	}
+	sizes := make([]int, len(p.items))
+	for v, at := range p.index {
+		if at == graph.None {
+			continue
+		}
+		n := g.Values[v].Datatype.Bytes(s[v])
+		if sizes[at] > 0 && sizes[at] != n || n+overread > len(blocks[at]) {
+			return false
+		}
+		sizes[at] = n
+	}
+	return true
+}
+
+// memory is where the values between nodes and the working memory of loops are.
+type memory struct {
+	blocks  [][]byte      // for the declared sizes, see image.Workspace; nil for none
+	planned *placement    // of the blocks
+	worked  lowering.Span // of the last block: the nodes that may use it
+	arena   *arena        // contains the bytes of values between nodes if no blocks do
+	places  *placement    // of the current shapes, in the blocks or in the arena
+	kept    int64         // bytes that loops keep between runs
+}
+
+// allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
+// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
+// need not be enough at others.
+func (e *unit) allocate() error {
+	w := workAt(e.graph, e.shapes, e.threads())
+	values, loops, inBlocks := e.matchingBlocks(w)
+	if !inBlocks && !e.places.isFor(e.shapes) {
+		e.places = placesFor(e.graph, slices.Clone(e.shapes))
+	}
+	own := int64(0)
+	if !inBlocks {
+		own = graph.AlignUp(e.places.bytes)
+	}
+	at := own
+	if loops == nil {
+		own = graph.Plus(own, w.shared(e.threads()))
+	}
+	if own > 0 || !e.planned.isFor(e.shapes) {
+		needs := needsWith(e.graph, w, e.shapes, e.places.bytes, e.threads())
+		if err := needs.Check(e.limits); err != nil {
+			return err
+		}
+	}
+	memory := e.arena.take(own)
+	if !inBlocks {
+		values = e.places.cut(memory)
+	}
+	if loops == nil {
+		loops = memory[at:]
+	}
+	e.kept = w.kept
+	e.divide(w, loops)
+	e.assign(values)
+	e.plan()
+	return nil
+}
+
+// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
+// the nodes' loops, nil if that does not.
+func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
+	n := len(e.blocks) - 1
+	if e.planned == nil || n != len(e.planned.items) {
+		return nil, nil, false
+	}
+	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
+		e.places, values = e.planned, e.blocks[:n]
+	}
+	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
+		loops = e.blocks[n]
+	}
+	return values, loops, inBlocks
+}
+
+// assign sets the bytes of the values between nodes, in the blocks of their items.
+func (e *unit) assign(blocks [][]byte) {
+	for v, at := range e.places.index {
+		if at == graph.None {
+			continue
+		}
+		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
+		e.data[v] = blocks[at][: n : n+overread]
+	}
+}
+
+// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
+// at the given shapes.
+func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
+	w, last := workAt(g, s, threads), len(g.Nodes)-1
+	if w.used.Last < w.used.First {
+		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
+	}
+	return lowering.Block{Bytes: w.shared(threads), Span: w.used}
+}
+
+// arena is the memory of intermediate values in the Go engine, and of its loops, for units that have
+// no blocks of the method's memory plan that are large enough. The units of an instance share one,
+// since only one of them runs at a time. When a unit enlarges it, bound units continue to use the
+// old memory.
+type arena struct {
+	mu    sync.Mutex
+	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
+	bytes []byte
+	work  []int8Work // of the workers
+}
+
+// arenaKey is the key of the arena in a [delegate.Scratch].
+type arenaKey struct{}
+
+// arenaIn returns the arena of a scratch, or a new one without a scratch.
+func arenaIn(s *delegate.Scratch) *arena {
+	if s == nil {
+		return &arena{}
+	}
+	part, err := s.Part(arenaKey{}, func() (io.Closer, error) { return &arena{}, nil })
+	if err != nil {
+		return &arena{}
+	}
+	return part.(*arena)
+}
+
+// workers returns the working memory of at least n workers for products of bytes.
+func (a *arena) workers(n int) []int8Work {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.work) < n {
+		a.work = make([]int8Work, n)
+	}
+	return a.work
+}
+
+// Close does nothing: units hold references to the memory they use.
+func (*arena) Close() error { return nil }
+
+// expect announces a unit that will need so many bytes.
+func (a *arena) expect(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.want = max(a.want, bytes)
+}
+
+// take returns at least so many bytes, the same memory for all units as long as it is large enough.
+func (a *arena) take(bytes int64) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if int64(len(a.bytes)) < bytes {
+		a.bytes = tensor.AlignedBytes(int(max(bytes, a.want)))
+	}
+	return a.bytes
+}
+
+// int8Work is a worker's working memory for a task.
+type int8Work struct {
+	rows     []int // offsets of rows: in places, or in the product's table
+	places   []int
+	sums     []int32
+	floats   []float32
+	zeros    []int32
+	factors  []float32
+	gathered []uint8
+}
+
+// Memory returns the bytes of the arena and of the workers' memory.
+func (a *arena) Memory() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := cap(a.bytes)
+	for i := range a.work {
+		w := &a.work[i]
+		n += 8*(cap(w.rows)+cap(w.places)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)
+	}
+	return int64(n)
+}
