@@ -299,7 +299,7 @@ func (f *flow) refusal(i int) string {
 		return "its result is a number"
 	case len(s.Writes) == 0:
 		return "it has no result"
-	case !f.fits(s):
+	case !fits(f.m, s):
 		return "its arguments do not match its schema"
 	case f.m.Changing(s.Args):
 		return "the program computes an argument that is not a tensor"
@@ -339,17 +339,17 @@ func (f *flow) refusesTensors(i int) string {
 	return ""
 }
 
-// fits reports whether the arguments have the kinds that the operator's schema requires.
-func (f *flow) fits(s *ir.Step) bool {
+// fits reports whether the arguments of a call have the kinds that the operator's schema requires.
+func fits(m *ir.Method, s *ir.Step) bool {
 	for k := range s.Sig.Args {
-		a, v := &s.Sig.Args[k], &f.m.Values[s.Args[k]]
+		a, v := &s.Sig.Args[k], &m.Values[s.Args[k]]
 		if !a.Kinds.Has(v.Kind) {
 			return false
 		}
 		for _, item := range v.Items() {
 			kind := tensor.None
 			if item >= 0 {
-				kind = f.m.Values[item].Kind
+				kind = m.Values[item].Kind
 			}
 			if a.Items != 0 && !a.Items.Has(kind) {
 				return false

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -130,7 +131,7 @@ func (l *lowering) taker(i int) (k int, why string) {
 		if refusal == "" {
 			return k, ""
 		}
-		why = first(why, c.ID()+": "+refusal)
+		why = cmp.Or(why, c.ID()+": "+refusal)
 	}
 	return outside, why
 }
@@ -141,14 +142,6 @@ func (l *lowering) unsupported(k int, op *kernels.Op) string {
 		return c.Unsupported(op)
 	}
 	return ""
-}
-
-// first returns a, or b if a is empty.
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // next is the first compiler behind k that takes call n of a graph, of step i.
@@ -238,12 +231,12 @@ func (l *lowering) refuseCalls(c *candidate, kind []int, err error) (again bool)
 		}
 		why = c.taker.ID() + ": " + why
 		again = true
-		c.reason = first(c.reason, fmt.Sprintf("%s: %s", c.graph.Calls[n].Place, why))
+		c.reason = cmp.Or(c.reason, fmt.Sprintf("%s: %s", c.graph.Calls[n].Place, why))
 		if kind[i] = l.next(c.graph, n, i, c.kind); kind[i] == outside {
 			l.because(i, why)
 		}
 	}
-	c.reason = first(c.reason, err.Error())
+	c.reason = cmp.Or(c.reason, err.Error())
 	return again
 }
 

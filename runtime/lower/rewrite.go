@@ -120,21 +120,8 @@ func (p *pass) drop(steps ...int) {
 // numbers that no step changes.
 func (p *pass) fits(i int) bool {
 	s := &p.m.Steps[i]
-	if s.Kind != ir.KernelCall || s.Own || !s.Op.Pure || s.Sig.Result != nil || len(s.Updates) > 0 || p.m.Changing(s.Args) {
-		return false
-	}
-	for k := range s.Sig.Args {
-		a, v := &s.Sig.Args[k], &p.m.Values[s.Args[k]]
-		if !a.Kinds.Has(v.Kind) && !(a.Optional && v.Kind == tensor.None) {
-			return false
-		}
-		for _, item := range v.Items() {
-			if item >= 0 && !a.Items.Has(p.m.Values[item].Kind) {
-				return false
-			}
-		}
-	}
-	return true
+	return s.Kind == ir.KernelCall && !s.Own && s.Op.Pure && s.Sig.Result == nil && len(s.Updates) == 0 && !p.m.Changing(s.Args) &&
+		fits(p.m, s)
 }
 
 // endsWith reports whether a pattern of the rewrite may end with a call of the operator.
