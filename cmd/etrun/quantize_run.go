@@ -108,26 +108,25 @@ func (w *quantizing) checkSkip(names []string) error {
 // observe runs the program to find the ranges of values, and to measure the layers.
 func (w *quantizing) observe(ctx context.Context) error {
 	if w.scheme.Name == lowering.Static8 {
-		w.Progress.Say("calibrating")
-		if err := w.each(ctx, w.float, w.q.Calibrating()); err != nil {
+		if err := w.each(ctx, "calibrating", w.q.Calibrating()); err != nil {
 			return err
 		}
 	}
 	if !w.verify || len(w.q.Layers()) == 0 {
 		return nil
 	}
-	w.Progress.Say("measuring layers")
-	return inOriginal(w.each(ctx, w.float, w.q.Measuring()), "--calibrate")
+	return inOriginal(w.each(ctx, "measuring layers", w.q.Measuring()), "--calibrate")
 }
 
-// each runs a program on all samples, from its initial state. by may replace a backend.
-func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backend) error {
-	s, err := w.open(ctx, program, by)
+// each runs the program on all samples, from its initial state, with a backend that does what.
+func (w *quantizing) each(ctx context.Context, what string, by delegate.Backend) error {
+	s, err := w.open(ctx, w.float, by)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	for i := range w.calls() {
+		w.Progress.Say("%s, sample %d of %d", what, i+1, w.calls())
 		if _, err := w.outputs(ctx, s, i); err != nil {
 			return err
 		}
@@ -272,14 +271,13 @@ func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compi
 	if !w.verify {
 		return result, nil
 	}
-	w.Progress.Say("measuring outputs, %d layers left as they are", left)
-	w.report.Outputs, err = w.compareOutputs(ctx, result.Data)
+	w.report.Outputs, err = w.compareOutputs(ctx, result.Data, left)
 	return result, err
 }
 
 // compareOutputs measures the outputs of the quantized program against those of the lowered one, call by call: the outputs of all
 // calls may not fit into memory.
-func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputReport, error) {
+func (w *quantizing) compareOutputs(ctx context.Context, data []byte, left int) ([]outputReport, error) {
 	float, err := w.open(ctx, w.float, nil)
 	if err != nil {
 		return nil, inOriginal(err, "--calibrate")
@@ -292,6 +290,7 @@ func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputR
 	defer quantized.Close()
 	var sums []noise
 	for i := range w.calls() {
+		w.Progress.Say("measuring outputs, %d layers left as they are, sample %d of %d", left, i+1, w.calls())
 		wants, err := w.outputs(ctx, float, i)
 		if err != nil {
 			return nil, inOriginal(err, "--calibrate")

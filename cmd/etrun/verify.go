@@ -117,6 +117,7 @@ func (v *verifyCommand) suite(ctx context.Context, sess *session.Session, s pte.
 		if err := m.Reset(); err != nil {
 			return err
 		}
+		v.Progress.Say("case %d of %d", i+1, len(s.Cases))
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
 		special := false
 		if row.Differences, special, err = verify.Case(ctx, m, &s.Cases[i], v.tolerance, report.Steps[s.Method]); err != nil {

@@ -14,7 +14,8 @@ type progress struct {
 	mu    sync.Mutex
 	w     io.Writer // terminal
 	begun time.Time
-	what  string // current activity, empty to show nothing
+	what  string        // current activity, empty to show nothing
+	total time.Duration // of the activity, since begun; 0 if it is not known
 	shown bool
 	stop  chan struct{}
 	ended chan struct{}
@@ -51,17 +52,33 @@ func (p *progress) show() {
 		return
 	}
 	p.shown = true
-	fmt.Fprintf(p.w, "%setrun: %s, %v", clearLine, p.what, time.Since(p.begun).Truncate(time.Second))
+	took, of := time.Since(p.begun), ""
+	if p.total > 0 { // a last run may take longer
+		took, of = min(took, p.total), fmt.Sprintf(" of %v", p.total)
+	}
+	fmt.Fprintf(p.w, "%setrun: %s, %v%s", clearLine, p.what, took.Truncate(time.Second), of)
 }
 
 // Say sets the current activity.
 func (p *progress) Say(format string, args ...any) {
+	p.set(0, format, args...)
+}
+
+// During sets an activity that begins now and takes a known time.
+func (p *progress) During(total time.Duration, format string, args ...any) {
+	p.set(total, format, args...)
+}
+
+func (p *progress) set(total time.Duration, format string, args ...any) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.what = fmt.Sprintf(format, args...)
+	if total > 0 || p.total > 0 {
+		p.begun = time.Now()
+	}
+	p.what, p.total = fmt.Sprintf(format, args...), total
 }
 
 // Pause hides the line until the next say, because the terminal is used otherwise.

@@ -47,6 +47,26 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// An activity of a known time shows that, and begins when it is set.
+func TestProgressTotal(t *testing.T) {
+	var terminal locked
+	p := newProgress(&terminal, time.Hour, time.Hour)
+	defer p.close()
+	p.begun = p.begun.Add(-time.Hour)
+	p.During(6*time.Second, "%d clients", 2)
+	p.show()
+	p.begun = p.begun.Add(-3 * time.Second)
+	p.show()
+	p.begun = p.begun.Add(-time.Minute) // its last run takes longer
+	p.show()
+	p.Say("loading")
+	p.show()
+	want := "2 clients, 0s of 6s|2 clients, 3s of 6s|2 clients, 6s of 6s|loading, 0s"
+	if got := strings.ReplaceAll(strings.TrimPrefix(terminal.String(), clearLine+"etrun: "), clearLine+"etrun: ", "|"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestNoProgress(t *testing.T) {
 	var p *progress
 	p.Say("x")

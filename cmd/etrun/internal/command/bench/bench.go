@@ -162,6 +162,7 @@ func (b *benchCommand) measure(ctx context.Context, group []*arm) error {
 		b.report.Arms = append(b.report.Arms, a)
 		arms = append(arms, &a.measured)
 	}
+	b.Progress.During(b.plan.Duration, "working")
 	err := b.plan.Measure(ctx, arms)
 	b.report.Process.GoHeap = max(b.report.Process.GoHeap, liveHeap())
 	for i, a := range group {

@@ -129,7 +129,7 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	b.Progress.Say("reading memory")
 	bandwidth := readBandwidth(ctx, s.Threads())
 	for _, n := range lengths {
-		b.Progress.Say("prompts of %d tokens", n)
+		b.Progress.During(share, "prompts of %d tokens", n)
 		runs, err := l.repeat(ctx, texts, l.prompt(n, info.Vocabulary, o.Seed), share)
 		if runs.Prefill.N > 0 {
 			runs.Threads, runs.Clients, runs.Bandwidth = s.Threads(), l.clients, bandwidth

@@ -206,11 +206,11 @@ func (l *loadCommand) measure(ctx context.Context, sender load.Sender, report *l
 		if ctx.Err() != nil {
 			break
 		}
+		what := cli.Count(p.Clients, "client", "clients")
 		if p.Rate > 0 {
-			l.Progress.Say("%g requests per second", p.Rate)
-		} else {
-			l.Progress.Say("%s", cli.Count(p.Clients, "client", "clients"))
+			what = fmt.Sprintf("%g requests per second", p.Rate)
 		}
+		l.Progress.During(p.Warmup+p.Duration, "%s", what)
 		report.Levels = append(report.Levels, p.Run(ctx, sender))
 	}
 	report.Interrupted = ctx.Err() != nil
