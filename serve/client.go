@@ -7,6 +7,7 @@ import "context"
 type Client struct {
 	Credential string // a digest of what it authenticates with, empty for nothing
 	Address    string // of a client without a credential
+	Refused    bool   // it lacks a credential, and may only ask for what names no model
 }
 
 // clientKey is the key of a request's client in its context.

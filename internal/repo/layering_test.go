@@ -85,6 +85,7 @@ var heavy = map[string][]string{
 	"google.golang.org/protobuf":          {"text/tokenizer", "serve/grpc"},
 	"connectrpc.com/connect":              {"serve/grpc"},
 	"connectrpc.com/grpchealth":           {"serve/grpc"},
+	"connectrpc.com/grpcreflect":          {"serve/grpc"},
 }
 
 // under reports whether pkg is one of the folders or below one.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
 
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/grpc/inference"
@@ -40,7 +42,22 @@ func (h *handler) table() map[string]http.Handler {
 	}
 	_, checks := grpchealth.NewHandler(checker{h}, options...)
 	table[health+"Check"], table[health+"Watch"] = checks, checks
+	reflector := grpcreflect.NewStaticReflector(names...)
+	for _, newHandler := range []func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){
+		grpcreflect.NewHandlerV1, grpcreflect.NewHandlerV1Alpha} {
+		path, reflection := newHandler(reflector, options...)
+		table[path+"ServerReflectionInfo"] = h.untilStop(reflection)
+	}
 	return table
+}
+
+// untilStop returns a stream that ends when the server stops, as it does after the time for a body.
+func (h *handler) untilStop(stream http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		defer context.AfterFunc(h.stop, func() { x.await(time.Nanosecond) })()
+		stream.ServeHTTP(w, r)
+	})
 }
 
 // unary returns the handler of a procedure with one request and one answer.
@@ -57,15 +74,19 @@ func unary[Req, Res any](f func(ctx context.Context, r *Req) (*Res, error), opti
 	}, options...)
 }
 
-// checker answers health checks of the server, by the empty name or that of the service.
+// checker answers health checks of the server, by the empty name or that of a service, and of a model by its name.
 type checker struct{ *handler }
 
-// Check implements grpchealth.Checker.
-func (c checker) Check(_ context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if r.Service != "" && "/"+r.Service+"/" != service {
-		return nil, connect.NewError(connect.CodeNotFound, errors.New("unknown service"))
+// Check implements grpchealth.Checker. Clients that are not authenticated do not learn which models there are.
+func (c checker) Check(ctx context.Context, r *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+	err := c.ready()
+	if r.Service != "" && !slices.Contains(names, r.Service) {
+		if serve.ClientOf(ctx).Refused || c.server.Model(r.Service) == nil {
+			return nil, connect.NewError(connect.CodeNotFound, errors.New("unknown service"))
+		}
+		err = c.server.ModelReady(r.Service, "")
 	}
-	if c.ready() != nil {
+	if err != nil {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
@@ -158,9 +179,10 @@ func (h *handler) control(ctx context.Context, name string, act func() error) er
 	_ = x.control.SetWriteDeadline(time.Time{}) // not supported by all writers
 	err := act()
 	h.server.WriteBy(x.writer)
-	if err != nil && serve.Explain(err).Status == http.StatusInternalServerError {
-		failed := x.fail(err)
-		return connect.NewError(failed.Code(), err)
+	if err != nil && serve.Explain(err).Status == http.StatusInternalServerError { // which is in the log since the load
+		x.noted = true
+		note(x.writer, http.StatusInternalServerError)
+		return connect.NewError(connect.CodeInternal, err)
 	}
 	return err
 }

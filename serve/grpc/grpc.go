@@ -78,7 +78,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		Refuse(w, r, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want POST")
 	case h.calls[r.URL.Path] == nil:
-		Refuse(w, r, http.StatusMethodNotAllowed, "no such procedure in services inference.GRPCInferenceService and grpc.health.v1.Health")
+		Refuse(w, r, http.StatusMethodNotAllowed, "no such procedure; the services are "+strings.Join(names, ", "))
 	case r.Header.Get("Content-Type") != "application/grpc" && r.Header.Get("Content-Type") != "application/grpc+proto":
 		Refuse(w, r, http.StatusUnsupportedMediaType, "messages of another format, want protocol buffers")
 	default:

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -374,6 +375,45 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestReflection: clients without the definition list the services, and read their descriptors.
+func TestReflection(t *testing.T) {
+	stop, end := context.WithCancel(t.Context())
+	p := start(t, serve.Options{}, grpc.Options{Stop: stop}, config("digits", "digits/portable.pte"))
+	stream, err := reflectionpb.NewServerReflectionClient(p.client).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(r *reflectionpb.ServerReflectionRequest) *reflectionpb.ServerReflectionResponse {
+		if err := stream.Send(r); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	var services []string
+	for _, s := range ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}).
+		GetListServicesResponse().Service {
+		services = append(services, s.Name)
+	}
+	if len(services) != 4 {
+		t.Errorf("services %q", services)
+	}
+	for _, name := range append(services, "inference.ModelInferRequest", "none.at.all") {
+		files := ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
+			FileContainingSymbol: name}}).GetFileDescriptorResponse().GetFileDescriptorProto()
+		if (len(files) > 0) != (name != "none.at.all") {
+			t.Errorf("%s: %d files", name, len(files))
+		}
+	}
+	end()
+	if _, err := stream.Recv(); err == nil {
+		t.Error("the stream of a server that stops goes on")
+	}
+}
+
 // TestDescriptions checks what the server says of itself and of models, and loads by requests.
 func TestDescriptions(t *testing.T) {
 	p := start(t, serve.Options{Version: "1.2", Control: true}, grpc.Options{}, config("digits", "digits/portable.pte"))
@@ -381,7 +421,8 @@ func TestDescriptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	checks := healthpb.NewHealthClient(p.client)
-	for name, want := range map[string]string{"": "SERVING", "inference.GRPCInferenceService": "SERVING", "digits": ""} {
+	for name, want := range map[string]string{"": "SERVING", "inference.GRPCInferenceService": "SERVING",
+		"grpc.health.v1.Health": "SERVING", "digits": "SERVING", "none": ""} {
 		answer, err := checks.Check(t.Context(), &healthpb.HealthCheckRequest{Service: name})
 		if want == "" && status.Code(err) != codes.NotFound || want != "" && answer.GetStatus().String() != want {
 			t.Errorf("health of %q: %v, %v", name, answer, err)

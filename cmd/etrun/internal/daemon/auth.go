@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -34,6 +35,21 @@ type secrets struct {
 	certificate *tls.Certificate
 	clients     *x509.CertPool
 	tokens      [][sha256.Size]byte
+}
+
+// differences names what is not the same as in others.
+func (s *secrets) differences(others *secrets) string {
+	var list []string
+	if !slices.Equal(s.tokens, others.tokens) {
+		list = append(list, "tokens")
+	}
+	if s.certificate != nil && !slices.EqualFunc(s.certificate.Certificate, others.certificate.Certificate, bytes.Equal) {
+		list = append(list, "certificate")
+	}
+	if s.clients != nil && !s.clients.Equal(others.clients) {
+		list = append(list, "client CA")
+	}
+	return cmp.Or(strings.Join(list, ", "), "nothing")
 }
 
 // secretStore holds the current secrets.
@@ -156,7 +172,7 @@ func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler 
 		case ok:
 			next.ServeHTTP(w, r.WithContext(serve.WithClient(r.Context(), client)))
 		case open[r.URL.Path]:
-			answerProbe(w, r, next, conns)
+			answerProbe(w, r.WithContext(serve.WithClient(r.Context(), serve.Client{Refused: true})), next, conns)
 		case !k.settings.NoPage && webpage.Serves(r):
 			conns.answered(r)
 			next.ServeHTTP(w, r)
