@@ -58,7 +58,7 @@ func (m *Model) join() (*version, *demand, error) {
 		m.used.Store(time.Now().UnixNano())
 		return m.current, nil, nil
 	case m.current != nil || !m.onDemand() || state == Failed && time.Now().Before(m.retry):
-		return nil, nil, &stateError{m.config.Name, state}
+		return nil, nil, m.notReady()
 	case m.demand == nil:
 		ctx, cancel := context.WithCancel(m.home.ctx)
 		m.demand = &demand{model: m, done: make(chan struct{}), cancel: cancel}
@@ -107,8 +107,8 @@ func (d *demand) end(ctx context.Context, err error) (again context.Context) {
 		again, d.cancel = context.WithCancel(m.home.ctx)
 		return again
 	}
-	if d.err = err; m.state == Failed { // the log has the reason
-		d.err = &stateError{m.config.Name, Failed}
+	if d.err = err; m.state == Failed {
+		d.err = m.notReady()
 	}
 	m.close(d)
 	return nil

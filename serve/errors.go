@@ -152,10 +152,7 @@ func failControl(w http.ResponseWriter, err error) {
 		fail(w, err)
 		return
 	}
-	if note, ok := w.(interface{ Fault(error) }); ok {
-		note.Fault(err)
-	}
-	answer(w, http.StatusInternalServerError, errorAnswer{err.Error()})
+	answer(w, http.StatusInternalServerError, errorAnswer{err.Error()}) // Config.Loaded has reported it
 }
 
 // Explanation is what a client and the log see of an error.
@@ -171,6 +168,9 @@ func Explain(err error) Explanation {
 	e := Explanation{Status: statusOf(err), Text: err.Error()}
 	e.Code = Code(e.Status)
 	busy, full := errors.AsType[*busyError](err)
+	if a, about := errors.AsType[*aboutError](err); about {
+		e.Text += a.reason
+	}
 	switch {
 	case full:
 		e.Retry = max(busy.after, time.Second)

@@ -24,7 +24,7 @@ func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
 	case missing && m.current != nil:
 		return nil
 	case missing && m.isStopped(): // since the request has begun to wait
-		return &stateError{m.config.Name, Unloaded}
+		return &stateError{m.config.Name, Unloaded, ""}
 	}
 	if end, err = m.home.begin(wait); err != nil {
 		return err

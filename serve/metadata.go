@@ -59,7 +59,7 @@ func tensorMetadata(slots []slot, inputs bool) []TensorMetadata {
 func (s *Server) ModelMetadata(ctx context.Context, model, method string) (about ModelMetadata, err error) {
 	_, v, err := s.need(ctx, model, time.Now())
 	if err != nil {
-		return about, err
+		return about, aboutModel(err)
 	}
 	defer v.done()
 	about = ModelMetadata{model, []string{}, platform, []TensorMetadata{}, []TensorMetadata{}}
@@ -82,7 +82,7 @@ func (s *Server) ModelReady(model, method string) error {
 	}
 	v, err := m.acquire()
 	if err != nil {
-		return err
+		return aboutModel(err)
 	}
 	defer v.release()
 	if v.attached != nil && method == "" {

@@ -71,9 +71,9 @@ type State string
 // States of a model.
 const (
 	Unloaded State = "UNLOADED"
-	Loading  State = "LOADING" // for the first time, or after Unload
-	Ready    State = "READY"   // also during a reload
-	Failed   State = "FAILED"  // its first load failed
+	Loading  State = "LOADING"     // for the first time, or after Unload
+	Ready    State = "READY"       // also during a reload
+	Failed   State = "UNAVAILABLE" // its first load failed
 	// Restarting means that the program's process ended and is being restarted.
 	Restarting State = "RESTARTING"
 )
@@ -179,16 +179,40 @@ func (m *Model) acquire() (*version, error) {
 		return m.next.acquire()
 	}
 	if state, _ := m.now(); state != Ready {
-		return nil, &stateError{m.config.Name, state}
+		return nil, m.notReady()
 	}
 	m.current.users.Add(1)
 	return m.current, nil
 }
 
-// stateError is a request to a model that is not ready.
+// notReady is the error of requests while the model is not ready. m.mu is locked.
+func (m *Model) notReady() error {
+	state, reason := m.now()
+	return &stateError{m.config.Name, state, reason}
+}
+
+// aboutError is the answer to a question about a model that could not be loaded. The log has the reason since the load.
+type aboutError struct {
+	error
+	reason string
+}
+
+// Unwrap returns the error.
+func (e *aboutError) Unwrap() error { return e.error }
+
+// aboutModel returns the error of a question about a model: with the reason if it could not be loaded.
+func aboutModel(err error) error {
+	if s, ok := errors.AsType[*stateError](err); ok && s.state == Failed {
+		return &aboutError{err, ": " + s.reason}
+	}
+	return err
+}
+
+// stateError is a request to a model that is not ready, and the reason of a bad state.
 type stateError struct {
-	model string
-	state State
+	model  string
+	state  State
+	reason string
 }
 
 func (e *stateError) Error() string {

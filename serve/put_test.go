@@ -3,6 +3,7 @@ package serve_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -62,6 +63,27 @@ func TestPut(t *testing.T) {
 		if _, w := infer(t, s, "/v2/models/"+name+"/infer", four(1)); w.Code != want {
 			t.Errorf("after broken models: %s: %d, want %d", name, w.Code, want)
 		}
+	}
+	if err := s.PutFailed(added, errors.New("broken")); err != nil || s.PutFailed(config("m", 1), errors.New("broken")) != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]int{"m": 200, "added": 503} {
+		_, w := infer(t, s, "/v2/models/"+name+"/infer", four(1))
+		if w.Code != want || strings.Contains(w.Body.String(), "broken") {
+			t.Errorf("with a model that failed: %s: %d %s, want %d", name, w.Code, w.Body, want)
+		}
+	}
+	if rows := s.Index(false); rows[0].Name != "added" || rows[0].State != serve.Failed || rows[0].Reason != "broken" || rows[0].Version != "" {
+		t.Errorf("index: %v", rows)
+	}
+	if _, err := s.ModelMetadata(t.Context(), "added", ""); serve.Explain(err).Status != 503 || !strings.Contains(serve.Explain(err).Text, "UNAVAILABLE: broken") {
+		t.Errorf("metadata: %v", serve.Explain(err))
+	}
+	if err := s.Put(t.Context(), config("added", 1)); err != nil || s.Model("added").State() != serve.Ready || !s.Remove("added") {
+		t.Errorf("put: %v", err)
+	}
+	if s.PutFailed(config("stats", 1), errors.New("broken")) == nil {
+		t.Error("a model that failed has a name that is part of a path")
 	}
 	await.True(t, "a removed model is closed", func() bool { return removed.State() == serve.Unloaded })
 	if err := removed.Load(t.Context()); !errors.Is(err, serve.ErrUnknown) {

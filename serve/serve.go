@@ -169,6 +169,25 @@ func (s *Server) Put(ctx context.Context, c Config) error {
 	return nil
 }
 
+// PutFailed adds a model that could not be read or loaded: it is listed as such, and requests to it get the reason. A model of its
+// name that is loaded, or is loaded on demand, stays. A load by a request is one of the configuration.
+func (s *Server) PutFailed(c Config, why error) error {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if old := s.Model(c.Name); s.isClosed() || old != nil && (old.State() != Failed || old.config.OnDemand) {
+		return nil
+	}
+	c.OnDemand = false
+	models, err := s.newModels([]Config{c})
+	if err != nil {
+		return err
+	}
+	m := models[0]
+	m.change(func() { m.state, m.reason, m.resting = Failed, why.Error(), true })
+	s.put(m)
+	return nil
+}
+
 // Remove removes a model, which is closed after its last request. It reports whether there was one of this name.
 func (s *Server) Remove(name string) bool {
 	s.applying.Lock()

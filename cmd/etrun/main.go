@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
 	"github.com/etrun-go/etrun/internal/advice"
 )
 
@@ -64,8 +65,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // fail reports an error and returns the exit code.
 func (a *app) fail(args []string, err error) int {
 	e, text := exitOf(err), advice.Command(err.Error())
-	a.JSON = a.JSON || hasFlag(args, "--json", "--json=true")             // the error may precede the flag
-	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, cli.ErrUnlike) { // the reader closed the pipe
+	a.JSON = a.JSON || hasFlag(args, "--json", "--json=true")                                      // the error may precede the flag
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, cli.ErrUnlike) && !daemon.IsLogged(err) { // the reader closed the pipe
 		fmt.Fprintf(a.Notes, "etrun: %s\n", cli.Escaped(text))
 	}
 	if a.JSON && !a.Written {

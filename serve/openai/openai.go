@@ -135,6 +135,9 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 
 func (h *handler) ModelName(w http.ResponseWriter, r *http.Request) {
 	m, err := h.find(r.PathValue("model"), "")
+	if err == nil && !usable(m) {
+		err = h.server.ModelReady(m.Name(), "")
+	}
 	if err != nil {
 		answer.Fail(w, err)
 		return

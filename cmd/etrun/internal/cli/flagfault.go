@@ -11,11 +11,20 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// noMedia are the flags of prompts with other parts than text, and what is missing for them.
-var noMedia = map[string]string{
-	"image": "prompts are text; images need the program's vision encoder and its preprocessing, which are not run",
-	"audio": "prompts are text; audio needs the program's audio encoder and its preprocessing, which are not run",
+// foreign are flags by command that other programs have, and what is missing here, or has another name.
+var foreign = map[string]map[string]string{
+	"generate": {
+		"image": "prompts are text; images need the program's vision encoder and its preprocessing, which are not run",
+		"audio": "prompts are text; audio needs the program's audio encoder and its preprocessing, which are not run",
+	},
+	"serve": {
+		"port": wantListen, "bind": wantListen, "address": wantListen, "addr": wantListen,
+		"api-key": "want --token-file FILE with a token on each line, which the list of processes does not show",
+	},
 }
+
+// wantListen answers other names of the flag of addresses.
+const wantListen = "want --listen HOST:PORT, such as --listen 127.0.0.1:8000, or --listen 0.0.0.0:8000 for other machines"
 
 // FlagFault is the error of a flag, with the nearest flag if it is unknown.
 func FlagFault(c *cobra.Command, err error) error {
@@ -24,7 +33,7 @@ func FlagFault(c *cobra.Command, err error) error {
 	}
 	hint := ""
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if why, media := noMedia[unknown.GetSpecifiedName()]; media && c.Name() == "generate" {
+		if why, ok := foreign[c.Name()][unknown.GetSpecifiedName()]; ok {
 			return session.Usage("--%s: %s; see %s --help", unknown.GetSpecifiedName(), why, c.CommandPath())
 		}
 		var names []string

@@ -18,11 +18,15 @@ import (
 
 // applied are the models that a daemon has, and their states when they were applied.
 type applied struct {
+	outcome outcome
 	models  map[string]string // state of each model that was applied or has failed, see Model.state
 	failed  map[string]bool
 	next    map[string]string // states that the last look has seen; a change counts when it is seen twice
 	retries map[string]retry  // models without room in memory
 }
+
+// outcome counts what became of models.
+type outcome struct{ added, changed, removed, failed int }
 
 // retry is when a model without room in memory is tried again, and the pause before.
 type retry struct {
@@ -133,6 +137,8 @@ func (d *Daemon) apply(ctx context.Context, settled bool) error {
 		if d.isDue(name, next[name], settled) {
 			d.applied.models[name], d.applied.failed[name] = next[name], true
 			d.log.Error("model not loaded", "model", name, "error", fault)
+			d.applied.outcome.failed++
+			_ = d.server.PutFailed(faulty(name, fault), fault) // what is no name of a model is in the log only
 		}
 	}
 	for name := range d.applied.models {
@@ -147,6 +153,11 @@ func (d *Daemon) apply(ctx context.Context, settled bool) error {
 	return nil
 }
 
+// faulty is the configuration of a model that cannot be described.
+func faulty(name string, fault error) serve.Config {
+	return serve.Config{Name: name, Start: func(context.Context) (serve.Program, error) { return nil, fault }}
+}
+
 // isDue reports whether a state is to be applied.
 func (d *Daemon) isDue(name, state string, settled bool) bool {
 	if d.applied.models[name] == state {
@@ -158,18 +169,24 @@ func (d *Daemon) isDue(name, state string, settled bool) bool {
 
 // applyModel adds or replaces a model.
 func (d *Daemon) applyModel(ctx context.Context, m *Model, state string) {
-	what := "model added"
-	if d.server.Model(m.Name) != nil {
-		what = "model changed"
+	what, count := "model added", &d.applied.outcome.added
+	if old := d.server.Model(m.Name); old != nil && old.State() != serve.Failed {
+		what, count = "model changed", &d.applied.outcome.changed
 	}
-	err := d.server.Put(ctx, d.config(m))
+	s := d.served(m)
+	s.quieten(true)
+	err := d.server.Put(ctx, s.config())
+	s.quieten(false)
 	d.applied.models[m.Name], d.applied.failed[m.Name] = state, err != nil
 	if said := d.postpone(m.Name, err); err != nil {
+		d.applied.outcome.failed++
 		if !said {
-			d.log.Error("model not applied", "model", m.Name, "path", m.Path, "error", err)
+			d.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
 		}
+		_ = d.server.PutFailed(s.config(), err) // fails for names that Put refuses
 		return
 	}
+	*count++
 	d.counts.watch(d.server.Model(m.Name), d.metrics)
 	d.log.Info(what, "model", m.Name, "path", m.Path)
 }
@@ -192,6 +209,7 @@ func (d *Daemon) removeModel(name string) {
 	delete(d.applied.failed, name)
 	delete(d.applied.retries, name)
 	if d.server.Remove(name) {
+		d.applied.outcome.removed++
 		d.log.Info("model removed", "model", name)
 		d.metrics.Remove(name)
 		d.counts.remove(name)

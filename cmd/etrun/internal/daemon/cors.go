@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -46,12 +47,20 @@ func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
+// headerList is a list of names of headers.
+var headerList = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z, ]+$")
+
 // permit answers a browser that asks for permission.
 func (o origins) permit(w http.ResponseWriter, r *http.Request) {
 	o.allow(w, r)
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, "+oip.HeaderLength)
+	names := r.Header.Get("Access-Control-Request-Headers")
+	if !headerList.MatchString(names) {
+		names = "Authorization, Content-Type, " + oip.HeaderLength
+	}
+	h.Set("Access-Control-Allow-Headers", names) // what clients send besides has no effect
+	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -76,14 +76,35 @@ func (d *Daemon) Run(ctx context.Context) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	d.start(list)
+	d.explain()
 	err = d.work(ctx, hangups)
 	notify(d.log, stopping)
-	if err = errors.Join(err, d.end(list)); err != nil {
+	switch ended := d.end(list); {
+	case ended != nil || err != nil && !errors.Is(err, errLoads):
+		err = errors.Join(err, ended)
 		d.log.Error("ended", "error", err)
-		return err
+	case err != nil: // the log has it
+		d.log.Error("ended", "reason", errLoads.Error())
+	default:
+		d.log.Info("ended")
+		return nil
 	}
-	d.log.Info("ended")
-	return nil
+	return &loggedError{err}
+}
+
+// errLoads is the class of errors of models at the start.
+var errLoads = errors.New("not all models could be loaded")
+
+// loggedError is an error that the log has.
+type loggedError struct{ error }
+
+// Unwrap returns the error.
+func (e *loggedError) Unwrap() error { return e.error }
+
+// IsLogged reports whether the log has an error of Run.
+func IsLogged(err error) bool {
+	_, ok := errors.AsType[*loggedError](err)
+	return ok
 }
 
 // prepare sets up everything but the listeners.
@@ -91,13 +112,7 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if err := cmp.Or(d.check(), checkMapped(d.Folder, d.Common, d.CommonLimits)); err != nil {
 		return err
 	}
-	d.log = slog.New(slog.NewTextHandler(d.Log, nil))
-	if d.LogFormat == "json" {
-		d.log = slog.New(slog.NewJSONHandler(d.Log, nil))
-	}
-	if body := d.maxBody(); d.Body == 0 && body < defaultBody {
-		d.log.Info("requests are bounded by max-busy", "max_body", int64(body))
-	}
+	d.log = newLog(d.Log, d.LogFormat)
 	d.secrets = &secretStore{settings: &d.Settings}
 	if err := d.secrets.read(ctx); err != nil {
 		return err
@@ -123,23 +138,46 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
+// newLog returns a log in a format. Durations have units in both.
+func newLog(w io.Writer, format string) *slog.Logger {
+	if format != "json" {
+		return slog.New(slog.NewTextHandler(w, nil))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}}))
+}
+
+// explain logs settings that bound each other, after the addresses.
+func (d *Daemon) explain() {
+	if body := d.maxBody(); d.Body == 0 && body < defaultBody {
+		d.log.Info("requests are bounded by max-busy", "max_body", int64(body))
+	}
+	if most, _, files := d.connectionLimits(); most < d.Connections {
+		d.log.Warn("fewer connections than --max-connections: the limit of open files is low", "connections", most, "files", files)
+	}
+}
+
 // configs returns the configurations of the models for package serve.
 func (d *Daemon) configs() (configs []serve.Config) {
 	for _, m := range d.Models {
-		configs = append(configs, d.config(m))
+		configs = append(configs, d.served(m).config())
 	}
 	return configs
 }
 
-// config returns the configuration of a model.
-func (d *Daemon) config(m *Model) serve.Config {
+// served returns a model for package serve.
+func (d *Daemon) served(m *Model) *served {
 	m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
 	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.maxBody()), limited: d.Memory > 0,
 		detail: d.MetricsDetail}
 	if s.limited {
 		s.left = func() int64 { return d.server.MemoryLeft() }
 	}
-	return s.config()
+	return s
 }
 
 // httpServer returns the HTTP server. After ctx ends it is not ready.
@@ -198,19 +236,16 @@ var (
 // otherFiles are open files that are not connections: models, libraries, processes, the log.
 const otherFiles = 128
 
-// connections returns the bounds of connections. A connection for which no file can be opened would
+// connectionLimits returns the bounds of connections within that of files. A connection for which no file can be opened would
 // keep the server from accepting others.
-func (d *Daemon) connections() *connections {
-	limit, news := d.Connections, maxNew
-	if files := openFiles(); files > 0 && limit+reserve+news+otherFiles > files {
+func (d *Daemon) connectionLimits() (limit, news, files int) {
+	limit, news, files = d.Connections, maxNew, openFiles()
+	if files > 0 && limit+reserve+news+otherFiles > files {
 		free := max(files-otherFiles, 16)
 		news = min(maxNew, free/4)
-		if most := max(free/2-news, 1); limit > most {
-			d.log.Warn("fewer connections than --max-connections: the limit of open files is low", "connections", most, "files", files)
-			limit = most
-		}
+		limit = min(limit, max(free/2-news, 1))
 	}
-	return newConnections(limit, news)
+	return limit, news, files
 }
 
 // bounded returns an HTTP server whose clients cannot hold connections, whichever handler answers.
@@ -270,7 +305,7 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 // loadAll loads the models of the start. Those of the folder may fail.
 func (d *Daemon) loadAll(ctx context.Context) error {
 	if err := d.server.LoadAll(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errLoads, err)
 	}
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -288,14 +323,31 @@ func (d *Daemon) reload(ctx context.Context) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	notify(d.log, reloading())
-	if err := d.secrets.read(ctx); err != nil {
-		d.log.Error("secrets not reloaded", "error", err)
-	}
+	d.rereadSecrets(ctx)
 	d.reread(ctx)
-	if err := d.apply(ctx, false); err != nil && ctx.Err() == nil {
+	d.applied.outcome = outcome{}
+	if err := d.apply(ctx, false); err == nil {
+		o := &d.applied.outcome
+		d.log.Info("models reloaded", "added", o.added, "changed", o.changed, "removed", o.removed, "failed", o.failed,
+			"unchanged", len(d.applied.models)-o.added-o.changed-o.failed)
+	} else if ctx.Err() == nil {
 		d.log.Error("models not reloaded", "error", err)
 	}
 	notify(d.log, ready)
+}
+
+// rereadSecrets reads tokens and certificates again, if there are any. If that fails they stay as they are.
+func (d *Daemon) rereadSecrets(ctx context.Context) {
+	if d.Cert == "" && d.TokenFile == "" { // a file of authorities needs a certificate
+		return
+	}
+	old := d.secrets.now.Load()
+	if err := d.secrets.read(ctx); err != nil {
+		d.log.Error("secrets not reloaded", "error", err)
+		return
+	}
+	now := d.secrets.now.Load()
+	d.log.Info("secrets reloaded", "changed", now.differences(old), "tokens", len(now.tokens))
 }
 
 // reread reads the configuration of models again. If that fails it stays as it is.

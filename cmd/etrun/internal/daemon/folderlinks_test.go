@@ -154,15 +154,15 @@ func TestFolderRoom(t *testing.T) {
 			r.applied.retries[name] = retry{time.Now(), x.pause}
 		}
 	}
-	check("at the start", 200, 404)
+	check("at the start", 200, 503)
 	pauses := []time.Duration{r.applied.retries["b"].pause}
 	for range 7 {
 		due()
 		_ = r.look(t.Context(), "")
 		pauses = append(pauses, r.applied.retries["b"].pause)
 	}
-	if pauses[0] != minPause || pauses[1] != 2*minPause || pauses[7] != maxPause || len(r.log.lines("model not applied")) != 1 {
-		t.Errorf("pauses %v, %d lines", pauses, len(r.log.lines("model not applied")))
+	if pauses[0] != minPause || pauses[1] != 2*minPause || pauses[7] != maxPause || len(r.log.lines("model not loaded")) != 1 {
+		t.Errorf("pauses %v, %d lines", pauses, len(r.log.lines("model not loaded")))
 	}
 	if err := os.Remove(in("a.pte")); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestFolderRoom(t *testing.T) {
 	for range 2 {
 		_ = r.look(t.Context(), "")
 	}
-	check("before the pause is over", 404, 404)
+	check("before the pause is over", 404, 503)
 	due()
 	_ = r.look(t.Context(), "")
 	check("with room", 404, 200)

@@ -38,8 +38,12 @@ func (s *Settings) hosts(known bool) (*hosts, error) {
 		return nil, err
 	}
 	for _, name := range s.Host {
-		if !isHost(name) {
-			return nil, session.Usage("--host %.80q, want a name without a port", name)
+		switch {
+		case isAddress(name):
+			return nil, session.Usage("--host %.80s: an address: want --listen HOST:PORT to listen on it, such as --listen 0.0.0.0:8080; "+
+				"--host names the server in requests, and addresses need no name", name)
+		case !isHost(name):
+			return nil, session.Usage("--host %.80q, want a name without a port; the address to listen on is --listen HOST:PORT", name)
 		}
 		h.names[plainHost(name)] = true
 	}
@@ -50,6 +54,15 @@ func (s *Settings) hosts(known bool) (*hosts, error) {
 		}
 	}
 	return h, nil
+}
+
+// isAddress reports whether a value of --host is an IP address, with or without a port.
+func isAddress(name string) bool {
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil
 }
 
 // plainHost returns the form in which names are compared.

@@ -111,11 +111,12 @@ func TestHosts(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"", "a b", "mine:80", "http://mine", "*", "."} {
+	for name, want := range map[string]string{"": "a name", "a b": "a name", "mine:80": "--listen", "http://mine": "a name", "*": "a name", ".": "a name",
+		"0.0.0.0": "--listen", "127.0.0.1": "--listen", "0.0.0.0:80": "--listen", "::": "--listen", "[::1]": "--listen", "[::]:80": "--listen"} {
 		s := Defaults()
 		s.Host = []string{name}
-		if _, err := s.hosts(false); err == nil || !strings.Contains(fmt.Sprint(err), session.ErrUsage.Error()) {
-			t.Errorf("--host %q: %v", name, err)
+		if _, err := s.hosts(false); err == nil || !strings.Contains(err.Error(), session.ErrUsage.Error()) || !strings.Contains(err.Error(), want) {
+			t.Errorf("--host %q: %v, want an error with %q", name, err, want)
 		}
 	}
 }
@@ -193,6 +194,21 @@ func TestCORS(t *testing.T) {
 		s.CORS = []string{origin}
 		if _, err := s.hosts(false); err == nil || !strings.Contains(fmt.Sprint(err), session.ErrUsage.Error()) {
 			t.Errorf("--cors %q: %v", origin, err)
+		}
+	}
+}
+
+// TestPreflight: a page that may use the server may send any header that it asks for.
+func TestPreflight(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.CORS = []string{"https://app.example"} }, model("m", adder))
+	for names, want := range map[string]string{
+		"authorization,content-type,x-stainless-os,x-stainless-retry-count": "authorization,content-type,x-stainless-os,x-stainless-retry-count",
+		"x-a": "x-a", "x-a\x80": "Authorization", "": "Authorization", "a;b": "Authorization",
+	} {
+		code, _, h := r.ask("OPTIONS", "/v1/models", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST",
+			"Access-Control-Request-Headers", names)
+		if got := h.Get("Access-Control-Allow-Headers"); code != 204 || !strings.HasPrefix(got, want) || !strings.Contains(strings.Join(h.Values("Vary"), ","), "Origin") {
+			t.Errorf("%q: %d, allowed %q, want %q", names, code, got, want)
 		}
 	}
 }

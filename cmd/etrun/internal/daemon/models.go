@@ -37,6 +37,7 @@ type served struct {
 
 	mu     sync.Mutex
 	usage  *usage // of the current load
+	quiet  bool   // who loads it logs the error
 	digest string
 	files  *modelFiles                             // of the current load
 	steps  map[*etrun.Program]map[string][]float64 // see verify.OutputSteps
@@ -206,12 +207,23 @@ func casesOf(b *pte.Bundle, method string) (cases []pte.Case) {
 	return cases
 }
 
+// quieten sets whether who loads the model logs the error.
+func (m *served) quieten(quiet bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.quiet = quiet
+}
+
 // loaded logs and counts each load.
 func (m *served) loaded(err error) {
 	collect.Loaded()
 	m.counts.reloaded(m.Name, err)
 	if err != nil {
-		m.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.quiet {
+			m.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
+		}
 		return
 	}
 	attributes := []any{"model", m.Name, "path", m.Path, "sha256", m.known("")}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"sync"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -27,7 +29,8 @@ func (d *Daemon) servers(ctx context.Context) (list []listening, err error) {
 			closeListeners(list)
 		}
 	}()
-	conns := d.connections()
+	limit, news, _ := d.connectionLimits()
+	conns := newConnections(limit, news)
 	for _, open := range []func() (listening, error){
 		func() (listening, error) { return d.listenHTTP(ctx, conns) },
 		func() (listening, error) { return d.listenGRPC(ctx, conns) },
@@ -135,10 +138,27 @@ func (d *Daemon) start(list []listening) {
 	d.ended = make(chan error, n)
 	for _, server := range list {
 		for _, l := range server.listeners {
-			d.log.Info(cmp.Or(server.what, "listening"), "address", l.Addr().String(), "network", l.Addr().Network())
+			attributes := []any{"address", l.Addr().String(), "network", l.Addr().Network()}
+			if server.what == "" && l.Addr().Network() == "tcp" {
+				attributes = append(attributes, "url", d.url(l.Addr()))
+			}
+			d.log.Info(cmp.Or(server.what, "listening"), attributes...)
 			d.workers.Go(func() { d.ended <- server.Serve(l) })
 		}
 	}
+}
+
+// url returns what to open in a browser. An address of all networks is that of the first name of the server.
+func (d *Daemon) url(a net.Addr) string {
+	u := url.URL{Scheme: "http", Host: a.String(), Path: "/"}
+	if d.Cert != "" {
+		u.Scheme = "https"
+	}
+	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsUnspecified() {
+		name := append(d.Host[:len(d.Host):len(d.Host)], "localhost")[0]
+		u.Host = net.JoinHostPort(name, strconv.Itoa(t.Port))
+	}
+	return u.String()
 }
 
 // shutDown closes the servers after their requests, or when ctx ends.
