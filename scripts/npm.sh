@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts the npm client of OpenAI's API, as pinned by its lock file, into .deps/npm of the checkout, for a test of
+# Puts the npm clients of OpenAI's and Ollama's API, as pinned by their lock file, into .deps/npm of the checkout, for tests of
 # package serve/openai. Scripts of packages are not run.
 #
 # Needs: npm, and its registry.
@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 from=serve/openai/testdata/npm
 to=.deps/npm
-if cmp -s "$from/package-lock.json" "$to/package-lock.json" && [ -e "$to/node_modules/openai/package.json" ]; then
+if cmp -s "$from/package-lock.json" "$to/package-lock.json" && [ -e "$to/node_modules/ollama/package.json" ]; then
 	echo "npm: the client is in $to"
 	exit 0
 fi

@@ -162,6 +162,9 @@ func (m *Model) now() (State, string) {
 	return m.state, m.reason
 }
 
+// Running returns the number of requests that run, and how many may.
+func (m *Model) Running() (n, most int) { return m.queue.scheduler.count(), m.config.Instances }
+
 // Waiting returns the number of requests that wait for their turn.
 func (m *Model) Waiting() int { return m.queue.waiting() }
 

@@ -88,6 +88,14 @@ func (t *Template) AddTools(tools *Template) *Template {
 	return &with
 }
 
+// Source returns the source of a template in Jinja, empty for others.
+func (t *Template) Source() string {
+	if t.own == nil {
+		return ""
+	}
+	return t.own.source
+}
+
 // Mentions reports whether the source of a template in Jinja contains a text, such as the name of a variable.
 func (t *Template) Mentions(s string) bool { return t.own != nil && strings.Contains(t.own.source, s) }
 

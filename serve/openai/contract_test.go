@@ -277,7 +277,7 @@ var contract = map[string]func(t *testing.T, p *peer){
 	},
 	"a path without `/v1`, or with it twice": func(t *testing.T, p *peer) {
 		for path, want := range map[string]string{
-			"/chat/completions": "want /v1/chat/completions;", "/models": "want /v1/models;", "/embeddings": "want /v1/embeddings;",
+			"/chat/completions": "want /v1/chat/completions;", "/embeddings": "want /v1/embeddings;",
 			"/completions": "want /v1/completions;", "/responses": "want /v1/responses;", "/v1/v1/responses": "want /v1/responses;",
 			"/v1/tokenize": "want /tokenize", "/v1/": "there are /v1/models,", "/v1/v1/v1/models": "there are /v1/models,",
 		} {
@@ -322,7 +322,7 @@ var contract = map[string]func(t *testing.T, p *peer){
 	},
 	"no token, or a wrong one": func(t *testing.T, _ *peer) {
 		w := httptest.NewRecorder()
-		openai.Refuse(w, http.StatusUnauthorized, "not authorized")
+		openai.Refuse(w, httptest.NewRequest("GET", "/v1/models", nil), http.StatusUnauthorized, "not authorized")
 		var r reply
 		must(t, json.Unmarshal(w.Body.Bytes(), &r))
 		if refusal(t, []reply{r}, "", "invalid_api_key"); w.Code != 401 {

@@ -11,13 +11,20 @@ import (
 )
 
 func (h *handler) embeddings(w http.ResponseWriter, r *http.Request) {
-	v := &embed.Vectors{Embedding: &requests.Embedding{}, Most: h.server.AnswerBytes(), Observe: h.options.Embedded}
-	body, err := h.read(w, r, requests.EmbeddingMembers, v.Embedding, 3*decodedShare) // with the tokens
+	v := &embed.Vectors{Embedding: &requests.Embedding{}}
+	h.vectors(w, r, requests.EmbeddingMembers, v.Embedding, v, v.Answer)
+}
+
+// vectors answers a request for vectors, of which v has the texts when into is read and checked.
+func (h *handler) vectors(w http.ResponseWriter, r *http.Request, members requests.Object, into interface{ Check() error }, v *embed.Vectors,
+	object func(model string) any) {
+	v.Most, v.Observe = h.server.AnswerBytes(), h.options.Embedded
+	body, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens
 	defer body.Release()
 	v.Hold = body.Beside()
 	defer v.Hold.Release()
 	if err == nil {
-		err = v.Check()
+		err = into.Check()
 	}
 	var m *serve.Model
 	if err == nil {
@@ -34,8 +41,8 @@ func (h *handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	h.server.WriteBy(w) // the request may have waited longer than the limit
 	if err != nil {
-		answer.Fail(w, err)
+		styleOf(into).Fail(w, err)
 		return
 	}
-	v.Write(w, m.Name())
+	answer.Send(w, http.StatusOK, object(m.Name()))
 }

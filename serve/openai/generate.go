@@ -51,21 +51,21 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests
 	if err == nil {
 		j, err = into.Job(forms.NewMaker(r.Context(), beside))
 	}
-	h.run(w, r, into.ModelName(), j, beside.Beside(), err)
+	h.run(w, r, into, j, beside.Beside(), err)
 }
 
 // noTexts says what a model does that generates no texts.
 const noTexts = "computes vectors of texts only: want /v1/embeddings"
 
 // run generates the texts of a job and answers the request.
-func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *requests.Job, hold *serve.Hold, err error) {
+func (h *handler) run(w http.ResponseWriter, r *http.Request, body requests.Body, j *requests.Job, hold *serve.Hold, err error) {
 	var m *serve.Model
 	if err == nil {
-		m, err = h.find(name, KindText)
+		m, err = h.find(body.ModelName(), KindText)
 	}
 	if err != nil {
 		h.server.WriteBy(w) // the request may have waited longer than the limit to make its form
-		answer.Fail(w, err)
+		styleOf(body).Fail(w, err)
 		return
 	}
 	a := answer.New(h.server, w, m.Name(), j.Wanted, hold)

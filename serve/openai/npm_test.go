@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/internal/needs"
@@ -22,26 +23,58 @@ type npmError struct {
 	Type   string `json:"type"`
 }
 
-// TestNPMClient asks the server with the npm client of OpenAI's API, see testdata/npm/client.mjs.
-func TestNPMClient(t *testing.T) {
+// runNPM asks servers with an npm package, and reads what the program prints.
+func runNPM(t *testing.T, name, program string, into any) {
+	t.Helper()
 	node := needs.Tool(t, "node", "nodejs")
 	modules, err := filepath.Abs(filepath.Join("..", "..", ".deps", "npm", "node_modules"))
 	must(t, err)
-	if _, err := os.Stat(filepath.Join(modules, "openai")); err != nil {
-		needs.Missing(t, "the npm client of OpenAI's API (make deps installs it)")
+	if _, err := os.Stat(filepath.Join(modules, name)); err != nil {
+		needs.Missing(t, "the npm package %s (make deps installs it)", name)
 	}
 	folder := t.TempDir() // the program finds packages beside itself
 	must(t, os.Symlink(modules, filepath.Join(folder, "node_modules")))
-	program, err := os.ReadFile("testdata/npm/client.mjs")
+	text, err := os.ReadFile("testdata/npm/" + program)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "client.mjs"), program, 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, program), text, 0o600))
 	p, vectors := newPeer(t, serve.Config{}), newEmbedPeer(t, serve.Options{})
-	c := exec.CommandContext(t.Context(), node, filepath.Join(folder, "client.mjs"), p.http.URL, vectors.http.URL)
+	c := exec.CommandContext(t.Context(), node, filepath.Join(folder, program), p.http.URL, vectors.http.URL)
 	out, err := c.Output()
 	if e, ok := err.(*exec.ExitError); ok {
 		t.Fatalf("%v: %s", err, e.Stderr)
 	}
 	must(t, err)
+	must(t, json.Unmarshal(out, into))
+}
+
+// TestOllamaClient asks the server with the npm client of Ollama's API, see testdata/npm/ollama.mjs.
+func TestOllamaClient(t *testing.T) {
+	var got struct {
+		Chat, ChatStreamed, Text, TextStreamed, Version, Error string
+		Models, Loaded, Shown                                  []string
+		Vectors                                                [][]float32
+		Vector                                                 []float32
+	}
+	runNPM(t, "ollama", "ollama.mjs", &got)
+	text8, chat := want(t, "hello", text.Options{MaxTokens: 8}), want(t, "hello|", text.Options{MaxTokens: 8})
+	if got.Text != text8 || got.TextStreamed != text8 || got.Chat != chat || got.ChatStreamed != chat {
+		t.Errorf("texts %q, %q, %q, %q; want %q, %q", got.Text, got.TextStreamed, got.Chat, got.ChatStreamed, text8, chat)
+	}
+	one := []string{"lm"}
+	if !reflect.DeepEqual(got.Models, one) || !reflect.DeepEqual(got.Loaded, one) || len(got.Shown) == 0 || got.Version == "" {
+		t.Errorf("models %q, loaded %q, %q, version %q", got.Models, got.Loaded, got.Shown, got.Version)
+	}
+	if !strings.HasPrefix(got.Error, "ResponseError 400 options.mirostat: ") {
+		t.Errorf("error %q", got.Error)
+	}
+	library := libraryVectors(t, text.EmbedOptions{Pooling: text.PoolMean, Normalize: true}, "the model", "x")
+	if len(got.Vectors) != 2 || !equalVectors(got.Vectors[1], library[1]) || !equalVectors(got.Vector, library[0]) {
+		t.Errorf("vectors %v, %v", got.Vectors, got.Vector)
+	}
+}
+
+// TestNPMClient asks the server with the npm client of OpenAI's API, see testdata/npm/client.mjs.
+func TestNPMClient(t *testing.T) {
 	var got struct {
 		Models                       []string
 		Model                        string
@@ -58,7 +91,7 @@ func TestNPMClient(t *testing.T) {
 		ResponseParts, VectorTokens                int
 		Vectors                                    [][]float32
 	}
-	must(t, json.Unmarshal(out, &got))
+	runNPM(t, "openai", "client.mjs", &got)
 	expected := want(t, "hello", text.Options{MaxTokens: 8})
 	chat := want(t, "hello|", text.Options{MaxTokens: 8})
 	for name, texts := range map[string][2]string{

@@ -1,6 +1,7 @@
 // Package openai (no compatibility promise) serves language models in the protocol of OpenAI's API:
 // completions, chat completions and responses, as one answer or as a stream of server-sent events, vectors of texts, and the
-// list of models; besides, texts as tokens and tokens as texts.
+// list of models; besides, texts as tokens and tokens as texts. Ollama's API and the paths of llama-server that user interfaces
+// ask for are doors to the same: see doors.go.
 //
 //	s, err := serve.New(serve.Options{}, serve.Config{Name: "story", Open: open, Attach: openai.Attach(config)})
 //	err = s.LoadAll(ctx)
@@ -14,6 +15,7 @@ package openai
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,11 +24,11 @@ import (
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai/embed"
 	"github.com/etrun-go/etrun/serve/openai/internal/answer"
-	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 )
 
 // Patterns are those of the handler's paths for an http.ServeMux, and of paths without /v1, to which it answers with the right one.
-var Patterns = []string{"/v1/", "/tokenize", "/detokenize", "/models", "/completions", "/chat/completions", "/responses", "/embeddings"}
+var Patterns = []string{"/v1/", "/tokenize", "/detokenize", "/models", "/completions", "/chat/completions", "/responses", "/embeddings",
+	ollamaPath, "/completion", "/apply-template", "/props", "/slots", "/rerank", "/similarity"}
 
 // Serves reports whether a path is one of the handler's.
 func Serves(path string) bool {
@@ -42,11 +44,11 @@ func New(s *serve.Server, o Options) http.Handler {
 		mux.HandleFunc(row.method+" "+path, row.f)
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", row.method)
-			Refuse(w, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want "+row.method)
+			Refuse(w, r, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want "+row.method)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, h.noPath(r.URL.Path))
+		Refuse(w, r, http.StatusNotFound, h.noPath(r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
@@ -54,14 +56,17 @@ func New(s *serve.Server, o Options) http.Handler {
 	})
 }
 
-// Refuse answers a request below /v1 that another part of the server refuses, as this package would.
-func Refuse(w http.ResponseWriter, status int, message string) {
-	answer.JSON(w, status, fault.BodyOf(status, message))
+// Refuse answers a request that another part of the server refuses, as this package would.
+func Refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
+	answer.JSON(w, status, refusal(r.URL.Path, status, message))
 }
 
 // noPath returns the error of a path that is not there, such as that of a client whose base URL lacks /v1, or has it twice.
 func (h *handler) noPath(path string) string {
 	const base = "/v1"
+	if strings.HasPrefix(path, ollamaPath) {
+		return "no such path: models are files of the server; there are /api/tags, /api/show, /api/chat, /api/generate, /api/embed, /api/ps and /api/version"
+	}
 	for _, want := range []string{base + path, strings.TrimPrefix(path, base)} {
 		if _, ok := h.table()[want]; ok && strings.HasPrefix(want, base) {
 			return "no such path: want " + want + "; the base URL of a client ends with one " + base
@@ -69,7 +74,7 @@ func (h *handler) noPath(path string) string {
 			return "no such path: want " + want
 		}
 	}
-	return "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, " +
+	return "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/rerank, " +
 		"/tokenize and /detokenize"
 }
 
@@ -81,7 +86,7 @@ type route struct {
 
 // table returns the routes by path. A test compares them with package serve's description of the API.
 func (h *handler) table() map[string]route {
-	return map[string]route{
+	table := map[string]route{
 		"/v1/models":           {"GET", h.models},
 		"/v1/models/{model}":   {"GET", h.ModelName},
 		"/v1/completions":      {"POST", h.completions},
@@ -91,6 +96,8 @@ func (h *handler) table() map[string]route {
 		"/tokenize":            {"POST", h.tokenize},
 		"/detokenize":          {"POST", h.detokenize},
 	}
+	maps.Copy(table, h.doors())
+	return table
 }
 
 // modelAnswer is a model in the list.

@@ -21,9 +21,10 @@ type tokensAnswer struct {
 	Tokens []int `json:"tokens"`
 }
 
-// textAnswer is the text of tokens.
+// textAnswer is the text of tokens, by two names.
 type textAnswer struct {
-	Prompt string `json:"prompt"`
+	Prompt  string `json:"prompt"`
+	Content string `json:"content"`
 }
 
 func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +85,7 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members reques
 		})
 	}
 	if err != nil {
-		answer.Fail(w, err)
+		styleOf(into).Fail(w, err)
 		return
 	}
 	answer.JSON(w, http.StatusOK, object)
@@ -95,6 +96,12 @@ func idsOf(r *requests.Tokenize, l lexer, m *forms.Maker) (any, error) {
 	var tokens []int
 	var err error
 	switch {
+	case r.Content != nil && (r.Prompt != nil || r.Messages != nil):
+		return nil, fault.Refused("content", "with prompt or messages, want one of them")
+	case r.Content != nil && r.ContentSpecial:
+		tokens, err = l.Encode(*r.Content)
+	case r.Content != nil:
+		tokens, err = l.Tokenizer().Encode(*r.Content, false)
 	case r.Prompt != nil && r.Messages != nil:
 		return nil, fault.Refused("messages", "with prompt, want one of them")
 	case r.Prompt != nil && r.Special != nil && !*r.Special:
@@ -129,8 +136,8 @@ func idsOfMessages(r *requests.Tokenize, g *generator, m *forms.Maker) ([]int, e
 	return e.Prompt, err
 }
 
-// textShare is the memory of a text that is answered relative to its bytes: in JSON a byte can take six.
-const textShare = 8
+// textShare is the memory of a text that is answered twice relative to its bytes: in JSON a byte can take six.
+const textShare = 16
 
 // textOfTokens returns the text of the tokens, of at most a number of bytes. They count toward hold.
 func textOfTokens(r *requests.Detokenize, l lexer, most int64, hold *serve.Hold) (any, error) {
@@ -151,5 +158,5 @@ func textOfTokens(r *requests.Detokenize, l lexer, most int64, hold *serve.Hold)
 			return nil, err
 		}
 	}
-	return textAnswer{string(b)}, nil
+	return textAnswer{string(b), string(b)}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 
 	"github.com/etrun-go/etrun/serve"
@@ -22,6 +21,7 @@ type Vectors struct {
 	Most    int64                          // bytes of the answer
 	Observe func(model string, tokens int) // may be nil
 	Hold    *serve.Hold
+	Each    func(vector []float32) error // what becomes of a vector, valid during the call; nil for OpenAI's answer
 	items   answer.List
 	usage   embeddingUsage
 }
@@ -56,7 +56,7 @@ func (v *Vectors) Compute(ctx context.Context, e *Model, model string, l *serve.
 				v.Observe(model, len(list[i]))
 			}
 			i++
-			return v.add(i-1, shortened(vector, n))
+			return v.answer(i-1, shortened(vector, n))
 		})
 		if err != nil {
 			return fault.Of(ctx, err, "")
@@ -149,14 +149,17 @@ func (e *listError) Error() string { return fmt.Sprintf("input[%d]: %v", e.index
 
 func (e *listError) Unwrap() error { return e.err }
 
-// Write answers with the vectors.
-func (v *Vectors) Write(w http.ResponseWriter, model string) {
-	answer.Send(w, http.StatusOK, &struct {
+// Tokens returns the number of tokens of all texts.
+func (v *Vectors) Tokens() int { return v.usage.Prompt }
+
+// Answer returns the answer with the vectors.
+func (v *Vectors) Answer(model string) any {
+	return &struct {
 		Object string          `json:"object"`
 		Data   *answer.List    `json:"data"`
 		Model  string          `json:"model"`
 		Usage  *embeddingUsage `json:"usage"`
-	}{"list", &v.items, model, &v.usage})
+	}{"list", &v.items, model, &v.usage}
 }
 
 // unitTolerance is how much the length of a vector may differ from 1 by rounding.
@@ -185,7 +188,21 @@ type embedding struct {
 	Vector any    `json:"embedding"` // its numbers, or their bytes, which are written in base64
 }
 
-// add adds a vector to the answer.
+// answer adds a vector to an answer, within the limit of its size.
+func (v *Vectors) answer(index int, vector []float32) error {
+	err := error(nil)
+	if v.Each != nil {
+		err = v.Each(vector)
+	} else {
+		err = v.add(index, vector)
+	}
+	if err == nil && v.Hold.Size() > v.Most {
+		return fault.Refused("input", "the answer exceeds %d bytes; want fewer texts in a request, or the encoding_format base64", v.Most)
+	}
+	return err
+}
+
+// add adds a vector to OpenAI's answer.
 func (v *Vectors) add(index int, vector []float32) error {
 	e := embedding{"embedding", index, vector}
 	if v.Encoding != nil && *v.Encoding == "base64" { // float32 in the order of little-endian machines
@@ -195,11 +212,5 @@ func (v *Vectors) add(index int, vector []float32) error {
 		}
 		e.Vector = raw
 	}
-	if err := v.items.Add(v.Hold, e); err != nil {
-		return err
-	}
-	if v.Hold.Size() > v.Most {
-		return fault.Refused("input", "the answer exceeds %d bytes; want fewer texts in a request, or the encoding_format base64", v.Most)
-	}
-	return nil
+	return v.items.Add(v.Hold, e)
 }

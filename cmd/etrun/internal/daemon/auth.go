@@ -202,7 +202,7 @@ func refusal(code int, text string) http.Handler {
 			return
 		}
 		if openai.Serves(r.URL.Path) { // clients read errors of that protocol
-			openai.Refuse(w, code, text)
+			openai.Refuse(w, r, code, text)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -55,7 +55,7 @@ func TestText(t *testing.T) {
 			{"POST", "/v1/completions", `{"model":"digits","prompt":"hello"}`, 404, "digits"},
 			{"POST", "/v1/chat/completions", `{"model":"lm","messages":[{"role":"user","content":"x"}]}`, 400, "template"},
 			{"POST", "/tokenize", `{"prompt":"hello"}`, 200, `{"count":5,"max_model_len":32,"tokens":[104,101,108,108,111]}`},
-			{"POST", "/detokenize", `{"tokens":[104,101]}`, 200, `{"prompt":"he"}`},
+			{"POST", "/detokenize", `{"tokens":[104,101]}`, 200, `{"prompt":"he","content":"he"}`},
 			{"GET", "/health", "", 200, ""},
 			{"GET", "/v2/models/lm", "", 200, `"versions":[]`},
 			{"GET", "/v2/models/lm/ready", "", 200, ""},

@@ -34,6 +34,7 @@ type Wanted struct {
 	Score    bool      // the tokens of prompts are answered, too
 	Limit    string    // the member with the maximum number of tokens
 	Repeated *Repeated // of a response
+	Style    *Style    // of another API, nil for OpenAI's
 }
 
 // Sink is the answer to a request while its texts are generated.
@@ -50,6 +51,7 @@ type Sink struct {
 	begun bool               // its beginning was sent to the stream
 	sent  bool               // the header of the stream was sent
 	usage usage
+	stats text.Stats // of the last text
 }
 
 // form is what differs between the kinds of answers.
@@ -91,9 +93,12 @@ func (u *usage) add(s *text.Stats, first bool) {
 // New returns an answer. hold counts its memory.
 func New(s *serve.Server, w http.ResponseWriter, model string, want Wanted, hold *serve.Hold) *Sink {
 	a := &Sink{Wanted: want, server: s, w: w, hold: hold}
-	if want.Kind == Response {
+	switch {
+	case want.Style != nil:
+		a.form = newParts(a, model)
+	case want.Kind == Response:
 		a.form = newResponse(a, model)
-	} else {
+	default:
 		a.form = newChoices(a, model)
 	}
 	return a
@@ -136,7 +141,7 @@ func (a *Sink) Piece(p *text.Piece, first bool) error {
 	if p.Finish == "" {
 		return nil
 	}
-	a.open = false
+	a.open, a.stats = false, p.Stats
 	return a.form.finish(p.Finish)
 }
 
@@ -148,7 +153,7 @@ func (a *Sink) begin() error {
 	a.begun = true
 	if !a.sent {
 		a.sent = true
-		beginEvents(a.w)
+		a.beginStream()
 	}
 	return a.form.begin()
 }
@@ -195,7 +200,7 @@ func (a *Sink) End(err error) {
 	if object := a.form.object(&body.Error); object != nil {
 		Send(a.w, status, object)
 	} else {
-		JSON(a.w, status, body)
+		JSON(a.w, status, a.Style.failed(&body.Error))
 	}
 }
 

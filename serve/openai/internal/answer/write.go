@@ -27,14 +27,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Fail answers with an error.
-func Fail(w http.ResponseWriter, err error) {
-	status, retry, body := fault.Describe(w, err)
-	if retry != "" {
-		w.Header().Set("Retry-After", retry)
-	}
-	JSON(w, status, body)
-}
+// Fail answers with an error in OpenAI's API.
+func Fail(w http.ResponseWriter, err error) { (*Style)(nil).Fail(w, err) }
 
 // JSON answers with an object. The client may be gone.
 func JSON(w http.ResponseWriter, status int, object any) { _ = write(w, status, object) }
@@ -57,29 +51,35 @@ func write(w http.ResponseWriter, status int, object any) error {
 	return json.MarshalWrite(w, object, format)
 }
 
-// beginEvents sends the header of a stream.
-func beginEvents(w http.ResponseWriter) {
-	h := w.Header()
+// beginStream sends the header of a stream.
+func (a *Sink) beginStream() {
+	h := a.w.Header()
 	h.Set("Content-Type", "text/event-stream")
+	if a.Style.lines() {
+		h.Set("Content-Type", "application/x-ndjson")
+	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
-	w.WriteHeader(http.StatusOK)
+	a.w.WriteHeader(http.StatusOK)
 }
 
 // event sends an object as a server-sent event without delay. The name of the event may be empty.
 func (a *Sink) event(name string, object any) error {
 	a.server.WriteBy(a.w)
-	if name != "" {
-		name = "event: " + name + "\n"
+	before, after := "data: ", "\n\n"
+	if a.Style.lines() {
+		before, after = "", "\n"
+	} else if name != "" {
+		before = "event: " + name + "\n" + before
 	}
-	_, err := io.WriteString(a.w, name+"data: ")
+	_, err := io.WriteString(a.w, before)
 	if err == nil {
 		err = json.MarshalWrite(a.w, object, format)
 	}
 	if err != nil {
 		return sent(a.w, err)
 	}
-	return a.write("\n\n")
+	return a.write(after)
 }
 
 // write writes text without delay.

@@ -195,7 +195,7 @@ func Decode(body []byte, o Object, into any) error {
 	}
 	err := json.Unmarshal(integral(body), into)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return fault.Refused(memberOf(e.Field), "%s, want %v", cmp.Or(valueKinds[e.Value], e.Value), kindOf(e.Type.Kind()))
+		return fault.Refused(memberOf(e.Field, o), "%s, want %v", cmp.Or(valueKinds[e.Value], e.Value), kindOf(e.Type.Kind()))
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err

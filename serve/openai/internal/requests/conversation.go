@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -94,21 +95,11 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 // Encode returns the tokens of the messages, and how the reply ends and is divided. form is that of the request, nil for none: it is
 // the one of the text after the thought in which a reply begins.
 func (r *Chat) Encode(g *Model, d *text.Conversation, u *toolcall.Use, m *forms.Maker, form *text.Form) (e Encoded, err error) {
-	t := g.Template
-	if t == nil {
-		return e, fault.Refused("messages", "the model has no chat template that can be used, see --template of the server: %v", g.NoChat)
-	}
-	if u != nil {
-		if g.NoCalls != nil {
-			return e, g.NoCalls
-		}
-		t = t.WithTools()
-	}
-	with := *d
-	if t, with.Values, err = valuesOf(t, d.Values); err != nil {
+	t, with, err := g.templateOf(d, u)
+	if err != nil {
 		return e, err
 	}
-	if e.Prompt, e.Ends, err = g.Text.EncodeConversation(t, &with); err != nil {
+	if e.Prompt, e.Ends, err = g.Text.EncodeConversation(t, with); err != nil {
 		return e, err
 	}
 	if r.Continue && u != nil {
@@ -143,6 +134,38 @@ func (r *Chat) Encode(g *Model, d *text.Conversation, u *toolcall.Use, m *forms.
 		}
 	}
 	return e, err
+}
+
+// templateOf returns the template for a conversation, and the conversation with the values that are the template's.
+func (g *Model) templateOf(d *text.Conversation, u *toolcall.Use) (t *text.Template, with *text.Conversation, err error) {
+	if t = g.Template; t == nil {
+		return nil, nil, fault.Refused("messages", "the model has no chat template that can be used, see --template of the server: %v", g.NoChat)
+	}
+	if u != nil {
+		if g.NoCalls != nil {
+			return nil, nil, g.NoCalls
+		}
+		t = t.WithTools()
+	}
+	own := *d
+	t, own.Values, err = valuesOf(t, d.Values)
+	return t, &own, err
+}
+
+// Render returns the text of the prompt that the messages are.
+func (r *Chat) Render(g *Model) (string, error) {
+	if len(r.Messages) == 0 {
+		return "", fault.Missing("messages")
+	}
+	d, u, err := r.Conversation()
+	if err = cmp.Or(err, r.CheckEnd()); err != nil {
+		return "", err
+	}
+	t, with, err := g.templateOf(d, u)
+	if err != nil {
+		return "", err
+	}
+	return g.Text.RenderConversation(t, with)
 }
 
 // valuesOf returns the template for the values of a request, and those that are its variables. Others are refused.

@@ -124,8 +124,14 @@ func with(o Object) Object {
 }
 
 // memberOf returns the path of a member of a request, without the Go types that it is embedded in.
-func memberOf(field string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(field, "Chat."), "request.")
+func memberOf(field string, o Object) string {
+	for {
+		first, rest, more := strings.Cut(field, ".")
+		if _, known := o[first]; known || !more {
+			return field
+		}
+		field = rest
+	}
 }
 
 // valueKinds names kinds of JSON values that package json names otherwise.

@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,13 +131,8 @@ func (r *Response) Job(m *forms.Maker) (*Job, error) {
 	if err != nil {
 		return nil, r.renamed(err)
 	}
-	j.member, j.Named = "input", r.renamed
+	j.Rename("input", r.renamed)
 	j.Wanted.Kind, j.Wanted.Limit, j.Wanted.Repeated = answer.Response, "max_output_tokens", r.repeated()
-	inner := j.prompts[0]
-	j.prompts[0] = func(ctx context.Context, m *Model) (Encoded, error) {
-		e, err := inner(ctx, m)
-		return e, r.renamed(err)
-	}
 	return j, nil
 }
 
