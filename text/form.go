@@ -34,7 +34,7 @@ func (f *Form) Size() int { return f.grammar.Size() }
 // JSONForm returns the form of JSON objects.
 func JSONForm(limits ...FormLimit) (*Form, error) { return newForm(grammar.JSON(limitsOf(limits)...)) }
 
-// SchemaForm returns the form of JSON texts that a JSON schema accepts. docs/serve.md lists the keywords; others are an error.
+// SchemaForm returns the form of JSON texts that a JSON schema accepts. docs/serve-reference.md lists the keywords; others are an error.
 func SchemaForm(schema []byte, limits ...FormLimit) (*Form, error) {
 	return newForm(grammar.Schema(schema, limitsOf(limits)...))
 }

@@ -13,11 +13,33 @@ import (
 	"github.com/etrun-go/etrun/internal/needs"
 )
 
-// TestServeDocument runs the commands of docs/serve.md in one shell. None may fail.
+// serveDocuments are the pages of etrun serve, with parts of what their commands print.
+var serveDocuments = map[string][]string{
+	"serve.md":           {`"model_name":"sums"`, `"object":"text_completion"`, "data: [DONE]", `etrun_tokens_total{kind="generated",model="lm"} 16`},
+	"serve-reference.md": {`"model_name":"digits"`, `"model_name":"sums"`, "response.incomplete", `"embedding":`},
+	"serve-operation.md": {`"state":"READY"`, `etrun_inferences_total{method="forward",model="digits",result="ok"}`},
+}
+
+// TestServeDocument runs the commands of each page in one shell. None may fail.
 func TestServeDocument(t *testing.T) {
 	needs.Tool(t, "curl", "curl")
-	blocks := fences(readText(t, "docs", "serve.md"), "sh")
-	if len(blocks) < 5 {
+	for page, parts := range serveDocuments {
+		t.Run(page, func(t *testing.T) {
+			out := runPage(t, page)
+			for _, part := range parts {
+				if !strings.Contains(out, part) {
+					t.Errorf("%s is not in what they print:\n%s", part, out)
+				}
+			}
+		})
+	}
+}
+
+// runPage runs the commands of a page of docs, and returns what they print.
+func runPage(t *testing.T, page string) string {
+	t.Helper()
+	blocks := fences(readText(t, "docs", page), "sh")
+	if len(blocks) < 2 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
 	checkout, err := filepath.Abs(root)
@@ -43,17 +65,12 @@ func TestServeDocument(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	for _, part := range []string{`"model_name":"sums"`, `"model_name":"digits"`, `"state":"READY"`, `etrun_inferences_total{method="forward",model="sums",result="ok"}`,
-		`"object":"text_completion"`, "data: [DONE]", `etrun_tokens_total{kind="generated",model="lm"} 16`} {
-		if !strings.Contains(string(out), part) {
-			t.Errorf("%s is not in what they print:\n%s", part, out)
-		}
-	}
+	return string(out)
 }
 
-// TestServeDocumentConfig loads the configuration of docs/serve.md.
+// TestServeDocumentConfig loads the configuration of the page of operation.
 func TestServeDocumentConfig(t *testing.T) {
-	blocks := fences(readText(t, "docs", "serve.md"), "json")
+	blocks := fences(readText(t, "docs", "serve-operation.md"), "json")
 	if len(blocks) != 1 || !json.Valid([]byte(blocks[0])) {
 		t.Fatalf("%d blocks of JSON", len(blocks))
 	}
@@ -67,9 +84,12 @@ func TestServeDocumentConfig(t *testing.T) {
 	}
 }
 
-// TestServeDocumentFlags checks that docs/serve.md names existing flags.
+// TestServeDocumentFlags checks that the pages name existing flags.
 func TestServeDocumentFlags(t *testing.T) {
-	text := readText(t, "docs", "serve.md")
+	text := ""
+	for page := range serveDocuments {
+		text += readText(t, "docs", page)
+	}
 	for _, flag := range []string{"instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory", "trust", "drain", "debug", "tokenizer",
 		"template", "texts", "text-memory", "models", "models-interval", "models-memory", "load", "idle", "strict-readiness"} {
 		if newServe(&app{}).Flags().Lookup(flag) == nil || !strings.Contains(text, "--"+flag) {

@@ -102,7 +102,7 @@ func refusal(t *testing.T, list []reply, param, code string) {
 	}
 }
 
-// contract has a test for each row of the table in docs/serve.md.
+// contract has a test for each row of the table in docs/serve-reference.md.
 var contract = map[string]func(t *testing.T, p *peer){
 	"`GET /v1/models`": func(t *testing.T, p *peer) {
 		if l := answers(t, p, "/v1/models", "", 200)[0].Data; len(l) != 1 || l[0].ID != "lm" {
@@ -413,13 +413,13 @@ func inUse(t *testing.T, p *peer) (release func()) {
 	}
 }
 
-// The table of docs/serve.md says what the server does, row by row.
+// The table of docs/serve-reference.md says what the server does, row by row.
 func TestContract(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "serve.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "serve-reference.md"))
 	must(t, err)
 	_, table, found := strings.Cut(string(page), "\n| request | answer |\n|---|---|\n")
 	if !found {
-		t.Fatal("docs/serve.md has no table of requests and answers")
+		t.Fatal("docs/serve-reference.md has no table of requests and answers")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	p := newPeer(t, serve.Config{})
@@ -437,7 +437,7 @@ func TestContract(t *testing.T) {
 	}
 	for row := range contract {
 		if !slices.Contains(rows, row) {
-			t.Errorf("docs/serve.md has no row %q", row)
+			t.Errorf("docs/serve-reference.md has no row %q", row)
 		}
 	}
 }

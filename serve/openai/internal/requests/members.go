@@ -31,7 +31,7 @@ const (
 	noDetail     = "the answer cannot contain it"
 )
 
-// common are the members of both kinds of requests. docs/serve.md lists all of them, which a test compares.
+// common are the members of both kinds of requests. docs/serve-reference.md lists all of them, which a test compares.
 var common = Object{
 	"model": {}, "stream": {}, "temperature": {}, "top_p": {}, "seed": {}, "stop": {most: maxStop}, "logit_bias": {most: maxBias},
 	"max_tokens": {}, "n": {}, "presence_penalty": {}, "frequency_penalty": {}, "logprobs": {},

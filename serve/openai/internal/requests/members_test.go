@@ -169,7 +169,7 @@ func many(n int) string {
 
 // The documentation lists every member of a request, with what becomes of it.
 func TestMembersAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(openaitest.Folder("docs", "serve.md"))
+	page, err := os.ReadFile(openaitest.Folder("docs", "serve-reference.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestMembersAreDocumented(t *testing.T) {
 	check := func(o Object) {
 		for name, m := range o {
 			if !strings.Contains(rows[m.use], "`"+name+"`") {
-				t.Errorf("docs/serve.md does not list %s in the rows of its kind", name)
+				t.Errorf("docs/serve-reference.md does not list %s in the rows of its kind", name)
 			}
 		}
 	}
