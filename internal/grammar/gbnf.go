@@ -19,7 +19,21 @@ const (
 // GBNF returns the grammar of the texts of the rule root of a grammar in GBNF, the notation of llama.cpp: literals, classes of
 // characters, groups, alternatives and repetitions.
 func GBNF(text string, limits ...Limit) (*Grammar, error) {
-	r := &gbnfReader{Builder: NewBuilder(limits...), all: text, rest: text, rules: make(map[string]*gbnfRule)}
+	r := newGBNF(NewBuilder(limits...), text)
+	root, err := r.read("root")
+	if err != nil {
+		return nil, err
+	}
+	return r.Build(root)
+}
+
+func newGBNF(b *Builder, text string) *gbnfReader {
+	return &gbnfReader{Builder: b, all: text, rest: text, rules: make(map[string]*gbnfRule)}
+}
+
+// read returns the texts of a rule of the grammar.
+func (r *gbnfReader) read(root string) (Part, error) {
+	text := r.all
 	if !utf8.ValidString(text) {
 		return nil, errors.New("want valid UTF-8")
 	}
@@ -33,11 +47,10 @@ func GBNF(text string, limits ...Limit) (*Grammar, error) {
 			return nil, fmt.Errorf("line %d: there is no rule %.60q", r.line(rule.at), name)
 		}
 	}
-	root := r.rules["root"]
-	if root == nil {
-		return nil, errors.New("there is no rule root")
+	if r.rules[root] == nil {
+		return nil, fmt.Errorf("there is no rule %s", root)
 	}
-	return r.Build(Call(root.id))
+	return Call(r.rules[root].id), nil
 }
 
 // gbnfRule is a rule that is defined or used.
