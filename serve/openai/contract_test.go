@@ -302,10 +302,10 @@ var contract = map[string]func(t *testing.T, p *peer){
 		}
 	},
 	"`previous_response_id`, `conversation`, `background`": func(t *testing.T, p *peer) {
-		for member, value := range map[string]string{"previous_response_id": `"x"`, "conversation": `"x"`, "background": "true", "store": "true"} {
+		for member, value := range map[string]string{"previous_response_id": `"x"`, "conversation": `"x"`, "background": "true"} {
 			refusal(t, answers(t, p, asResponse, fmt.Sprintf(`{"input":"x",%q:%s}`, member, value), 400), member, "unsupported_parameter")
 		}
-		answers(t, p, asResponse, `{"input":"x","max_output_tokens":1,"previous_response_id":null,"background":false,"store":false}`, 200)
+		answers(t, p, asResponse, `{"input":"x","max_output_tokens":1,"previous_response_id":null,"background":false,"store":true}`, 200)
 	},
 	"calls of tools": func(t *testing.T, _ *peer) { testDemandedCalls(t) },
 	"thoughts": func(t *testing.T, _ *peer) {

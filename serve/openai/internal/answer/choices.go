@@ -45,12 +45,21 @@ type message struct {
 
 // call is a call of a tool.
 type call struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments str    `json:"arguments"`
-	} `json:"function"`
+	ID       string        `json:"id"`
+	Type     string        `json:"type"`
+	Function *functionCall `json:"function,omitzero"`
+	Custom   *customCall   `json:"custom,omitzero"`
+	text     str           // of one of them
+}
+
+type functionCall struct {
+	Name      string `json:"name"`
+	Arguments *str   `json:"arguments"`
+}
+
+type customCall struct {
+	Name  string `json:"name"`
+	Input *str   `json:"input"`
 }
 
 // delta is a part of a reply.
@@ -173,10 +182,14 @@ func (n *choice) collect(hold *serve.Hold, x *toolcall.Piece) error {
 			return err
 		}
 		one := &call{ID: x.Call.ID, Type: x.Call.Type}
-		one.Function.Name = x.Call.Function.Name
+		if x.Call.Custom.Name != "" {
+			one.Custom = &customCall{x.Call.Custom.Name, &one.text}
+		} else {
+			one.Function = &functionCall{x.Call.Function.Name, &one.text}
+		}
 		m.Calls = append(m.Calls, one)
 	}
-	return m.Calls[len(m.Calls)-1].Function.Arguments.add(hold, x.Call.Function.Arguments)
+	return m.Calls[len(m.Calls)-1].text.add(hold, x.Call.Function.Arguments+x.Call.Custom.Input) // one of them
 }
 
 // finishes are the reasons of the protocol.

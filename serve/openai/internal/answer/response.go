@@ -50,6 +50,7 @@ var (
 	messageItem   = &itemKind{"message", "msg", "output_text", "response.output_text"}
 	reasoningItem = &itemKind{"reasoning", "rs", "reasoning_text", "response.reasoning_text"}
 	callItem      = &itemKind{"function_call", "fc", "", "response.function_call_arguments"}
+	customItem    = &itemKind{"custom_tool_call", "ctc", "", "response.custom_tool_call_input"}
 )
 
 // outputItem is an item of the output.
@@ -60,6 +61,7 @@ type outputItem struct {
 	CallID    string   `json:"call_id,omitzero"`
 	Name      string   `json:"name,omitzero"`
 	Arguments *str     `json:"arguments,omitzero"`
+	Input     *str     `json:"input,omitzero"`
 	Summary   []string `json:"summary,omitzero"` // always empty
 	Role      string   `json:"role,omitzero"`
 	Content   []*part  `json:"content,omitzero"`
@@ -124,6 +126,7 @@ type responseEvent struct {
 	Delta     string          `json:"delta,omitzero"`
 	Text      *str            `json:"text,omitzero"`
 	Arguments *str            `json:"arguments,omitzero"`
+	Input     *str            `json:"input,omitzero"`
 	LogProbs  []string        `json:"logprobs,omitzero"` // of text: always empty
 	Name      string          `json:"name,omitzero"`
 	Part      *part           `json:"part,omitzero"`
@@ -158,6 +161,8 @@ func (r *response) begin() error {
 func (r *response) add(x *toolcall.Piece, _ []tokenItem) error {
 	kind, s := messageItem, x.Text
 	switch {
+	case x.Call != nil && (x.Call.Custom.Name != "" || r.last != nil && r.last.kind == customItem && x.Call.ID == ""):
+		kind, s = customItem, x.Call.Custom.Input
 	case x.Call != nil:
 		kind, s = callItem, x.Call.Function.Arguments
 	case x.Thought != "":
@@ -188,6 +193,8 @@ func (r *response) beginItem(kind *itemKind, call *toolcall.Call) error {
 	switch kind {
 	case callItem:
 		x.CallID, x.Name, x.Arguments = call.ID, call.Function.Name, x.text
+	case customItem:
+		x.CallID, x.Name, x.Input = call.ID, call.Custom.Name, x.text
 	case reasoningItem:
 		x.Summary, x.Content = []string{}, []*part{}
 	default:
@@ -216,8 +223,11 @@ func (r *response) endItem(status string) error {
 		return nil
 	}
 	done := responseEvent{Text: x.text}
-	if x.kind == callItem {
+	switch x.kind {
+	case callItem:
 		done = responseEvent{Arguments: x.text, Name: x.Name}
+	case customItem:
+		done = responseEvent{Input: x.text}
 	}
 	x.Status = status
 	err := r.sendOf(x.kind.events+".done", done)

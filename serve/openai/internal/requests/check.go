@@ -29,10 +29,11 @@ const (
 // member describes a member of a request.
 type member struct {
 	use     use
-	neutral []string // with unable: JSON values that ask for nothing, besides null
-	why     string   // with unable: the reason, or the way out
-	inside  Object   // members of the object, or of the objects in the list
-	most    int      // maximum number of members of the object, or of elements of the list that are no numbers; 0 for any
+	neutral []string          // with unable: JSON values that ask for nothing, besides null
+	why     string            // with unable: the reason, or the way out
+	inside  Object            // members of the object, or of the objects in the list
+	types   map[string]Object // the same, by the member type: those of other types have any members
+	most    int               // maximum number of members of the object, or of elements of the list that are no numbers; 0 for any
 }
 
 // Object lists the members of an object. Others are refused.
@@ -54,7 +55,7 @@ type checker struct{ dec *jsontext.Decoder }
 // checkMembers refuses a body that is not an object, has a member that the table does not list, has one twice, or has one that
 // is not supported.
 func checkMembers(body []byte, o Object) error {
-	c := checker{jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))}
+	c := checker{decoderOf(body)}
 	if kind := c.dec.PeekKind(); kind != '{' && kind != 0 {
 		return &fault.Error{Class: etrun.ErrInput, Text: "body: want an object"}
 	}
@@ -65,6 +66,10 @@ func checkMembers(body []byte, o Object) error {
 		return &fault.Error{Class: etrun.ErrInput, Text: "body: bytes follow the object"}
 	}
 	return nil
+}
+
+func decoderOf(body []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))
 }
 
 // Object checks an object, or counts the members of one without a table.
@@ -105,9 +110,11 @@ func (c *checker) value(place string, m member) error {
 	switch {
 	case m.use == unable:
 		return c.unable(place, m)
+	case kind == '{' && m.types != nil:
+		return c.typed(place, m)
 	case kind == '{' && (m.inside != nil || m.most > 0):
 		return c.object(place, m)
-	case kind == '[' && (m.inside != nil || m.most > 0):
+	case kind == '[' && (m.inside != nil || m.types != nil || m.most > 0):
 		return c.list(place, m)
 	}
 	return syntax(c.dec.SkipValue())
@@ -133,6 +140,8 @@ func (c *checker) list(place string, m member) error {
 		switch {
 		case kind == 'n' && m.inside == nil: // package json takes it for an empty element
 			err = fault.Refused(fmt.Sprintf("%s[%d]", place, i), "null, want a value")
+		case kind == '{' && m.types != nil:
+			err = c.typed(fmt.Sprintf("%s[%d]", place, i), m)
 		case kind == '{' && m.inside != nil:
 			err = c.object(fmt.Sprintf("%s[%d]", place, i), member{inside: m.inside})
 		default:
@@ -144,6 +153,20 @@ func (c *checker) list(place string, m member) error {
 	}
 	_, err := c.dec.ReadToken()
 	return syntax(err)
+}
+
+// typed checks an object whose members depend on its type.
+func (c *checker) typed(place string, m member) error {
+	raw, err := c.dec.ReadValue()
+	if err != nil {
+		return syntax(err)
+	}
+	var t struct{ Type string }
+	_ = json.Unmarshal(raw, &t) // a type that is no string is of no table
+	if o := m.types[t.Type]; o != nil {
+		return (&checker{decoderOf(raw)}).object(place, member{inside: o})
+	}
+	return nil
 }
 
 // unable refuses a member that asks for something.

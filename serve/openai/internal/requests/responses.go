@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,9 @@ import (
 
 // Reasons of members of responses that are refused.
 const (
-	noStore = "nothing is stored: want all items in input"
-	noItem  = "want the types message, function_call, function_call_output and reasoning"
+	logProbs = "message.output_text.logprobs"
+	noStore  = "nothing is stored: want all items in input"
+	noItem   = "want the types message, function_call, function_call_output, custom_tool_call, custom_tool_call_output and reasoning"
 )
 
 // itemPart are the members of a part of an item's text.
@@ -28,56 +30,71 @@ var itemPart = Object{
 
 // itemMembers are those of items of all types; itemTypes says which belong together.
 var itemMembers = Object{
-	"type": {}, "role": {}, "content": {inside: itemPart, most: maxMessages}, "call_id": {}, "name": {}, "arguments": {},
+	"type": {}, "role": {}, "content": {inside: itemPart, most: maxMessages}, "call_id": {}, "name": {}, "arguments": {}, "input": {},
 	"output": {inside: itemPart, most: maxMessages}, "summary": {inside: itemPart, most: maxMessages},
-	"id": {use: inert}, "status": {use: inert},
+	"id": {use: inert}, "status": {use: inert}, "phase": {use: inert}, "caller": {use: inert}, "namespace": {use: inert},
 	"encrypted_content": no(noStore),
 }
 
 // itemTypes are the members of each type of items, besides those without effect.
 var itemTypes = map[string][]string{
-	"message":              {"role", "content"},
-	"function_call":        {"call_id", "name", "arguments"},
-	"function_call_output": {"call_id", "output"},
-	"reasoning":            {"content", "summary"},
+	"message":                 {"role", "content"},
+	"function_call":           {"call_id", "name", "arguments"},
+	"function_call_output":    {"call_id", "output"},
+	"custom_tool_call":        {"call_id", "name", "input"},
+	"custom_tool_call_output": {"call_id", "output"},
+	"reasoning":               {"content", "summary"},
 }
 
-// functionTool are the members of a tool of a response.
-var functionTool = Object{"type": {}, "name": {}, "description": {}, "parameters": {}, "strict": {}}
+// flatTools are the members of tools of a response, by their type.
+var flatTools = map[string]Object{
+	"function": {"type": {}, "name": {}, "description": {}, "parameters": {}, "strict": {}, "output_schema": {use: inert},
+		"allowed_callers": {use: inert}, "defer_loading": {use: inert}},
+	"custom": {"type": {}, "name": {}, "description": {}, "format": {inside: Object{"type": {}, "syntax": {}, "definition": {}}},
+		"allowed_callers": {use: inert}, "defer_loading": {use: inert}},
+}
+
+// flatChoices are the members of tool_choice of a response, by its type.
+var flatChoices = map[string]Object{
+	"function": {"type": {}, "name": {}}, "custom": {"type": {}, "name": {}},
+	"allowed_tools": {"type": {}, "mode": {}, "tools": {most: toolcall.MaxTools, types: map[string]Object{
+		"function": {"type": {}, "name": {}}, "custom": {"type": {}, "name": {}}}}},
+}
 
 // ResponseMembers are those of responses.
 var ResponseMembers = Object{
 	"model": {}, "input": {inside: itemMembers, most: maxMessages}, "instructions": {},
-	"tools":       {most: toolcall.MaxTools, inside: functionTool},
-	"tool_choice": {inside: Object{"type": {}, "name": {}}}, "parallel_tool_calls": {}, "max_output_tokens": {},
+	"tools":       {most: toolcall.MaxTools, types: flatTools},
+	"tool_choice": {types: flatChoices}, "parallel_tool_calls": {}, "max_output_tokens": {},
 	"temperature": {}, "top_p": {},
-	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": no("events are not padded", "false")}},
+	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": {use: inert}}},
 	"text": {inside: Object{"format": {inside: Object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
-		"strict": {use: inert}}}, "verbosity": no("the model has no such levels", `"medium"`)}},
-	"reasoning": {inside: Object{"effort": {}, "summary": no("thoughts are not summarized", `"auto"`),
-		"generate_summary": no("thoughts are not summarized", `"auto"`)}},
-	"metadata": {}, "user": {use: inert}, "safety_identifier": {use: inert}, "prompt_cache_key": {use: inert},
-	"prompt_cache_retention": {use: inert}, "cache_salt": {},
-	"store": no(noStore, "false"), "previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
-	"background": no("a response is generated while the client waits", "false"), "include": no(noDetail, "[]"),
-	"top_logprobs": no(noDetail, "0"),
-	"truncation":   no("shorten the input", `"disabled"`), "max_tool_calls": no("the client calls tools"),
-	"service_tier":       common["service_tier"],
-	"context_management": no("shorten the input", "[]"),
+		"strict": {use: inert}}}, "verbosity": {use: inert}}},
+	"reasoning": {inside: Object{"effort": {}, "summary": {use: inert}, "generate_summary": {use: inert}, "context": {use: inert},
+		"mode": {use: inert}}},
+	"metadata": {}, "cache_salt": {}, "include": {use: inert, most: maxStopIDs},
+	"previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
+	"background":   no("a response is generated while the client waits", "false"),
+	"top_logprobs": no(noDetail, "0"), "moderation": common["moderation"], "context_management": no("shorten the input", "[]"),
+	"truncation": {use: inert}, "max_tool_calls": {use: inert}, // of tools that the server runs
+	"user": {use: inert}, "store": {use: inert}, "safety_identifier": {use: inert}, "service_tier": {use: inert},
+	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
+	"client_metadata": {use: inert},
 }
 
 // Response is the body of a response.
 type Response struct {
-	Model        string          `json:"model"`
-	Input        json.RawMessage `json:"input"`
-	Instructions *string         `json:"instructions"`
-	Tools        []flatTool      `json:"tools"`
-	Choice       json.RawMessage `json:"tool_choice"`
-	Parallel     *bool           `json:"parallel_tool_calls"`
-	MaxTokens    *int            `json:"max_output_tokens"`
-	Temperature  *float64        `json:"temperature"`
-	TopP         *float64        `json:"top_p"`
-	Stream       bool            `json:"stream"`
+	Model        string            `json:"model"`
+	Input        json.RawMessage   `json:"input"`
+	Instructions *string           `json:"instructions"`
+	Tools        []json.RawMessage `json:"tools"`
+	Include      []string          `json:"include"`
+	Choice       json.RawMessage   `json:"tool_choice"`
+	Parallel     *bool             `json:"parallel_tool_calls"`
+	MaxTokens    *int              `json:"max_output_tokens"`
+	Temperature  *float64          `json:"temperature"`
+	TopP         *float64          `json:"top_p"`
+	Stream       bool              `json:"stream"`
 	Text         struct {
 		Format *flatFormat `json:"format"`
 	} `json:"text"`
@@ -88,11 +105,12 @@ type Response struct {
 	Salt     *string           `json:"cache_salt"`
 
 	chat   Chat
+	tools  []any       // as the response repeats them
 	places []string    // of the messages in the request
 	calls  [][2]string // the names of the calls in the chat, and their places in the request
 }
 
-// flatTool is a function that the model can call.
+// flatTool is a tool that the model can call.
 type flatTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
@@ -115,6 +133,9 @@ func (r *Response) ModelName() string { return r.Model }
 func (r *Response) Job(m *forms.Maker) (*Job, error) {
 	if r.MaxTokens != nil && *r.MaxTokens < 1 {
 		return nil, fault.Refused("max_output_tokens", "%d, want 1 or more", *r.MaxTokens)
+	}
+	if slices.Contains(r.Include, logProbs) { // others are of tools that do not run, or of thoughts, which the answer has as text
+		return nil, fault.Unsupported("include", "%s: not supported: %s", logProbs, noDetail)
 	}
 	c := &r.chat
 	c.MaxTokens, c.Temperature, c.TopP, c.Stream = r.MaxTokens, r.Temperature, r.TopP, r.Stream
@@ -167,7 +188,7 @@ func (r *Response) renamed(err error) error {
 		}
 	}
 	if strings.HasPrefix(e.Param, "tools[") {
-		e.Rename(e.Param, strings.Replace(e.Param, ".function.", ".", 1))
+		e.Rename(e.Param, strings.NewReplacer(".function.", ".", ".custom.", ".", ".grammar", "").Replace(e.Param))
 	}
 	return e
 }
@@ -180,6 +201,7 @@ type item struct {
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
+	Input     string          `json:"input"`
 	Output    json.RawMessage `json:"output"`
 	Summary   json.RawMessage `json:"summary"`
 }
@@ -216,33 +238,38 @@ func (r *Response) readInput() error {
 			at = place
 			continue
 		}
-		if thoughts.Len() > 0 && x.Type != "function_call" && x.Role != "assistant" {
-			break
+		if thoughts.Len() > 0 && !isCall(x.Type) && x.Role != "assistant" { // the reply ended within them
+			r.addThoughts(at, &thoughts)
 		}
 		if err := r.addItem(place, x, thoughts.String()); err != nil {
 			return err
 		}
 		thoughts.Reset()
 	}
-	if thoughts.Len() > 0 {
-		return fault.Refused(at, "reasoning that no message of the assistant and no function_call follows")
-	}
+	r.addThoughts(at, &thoughts)
 	return nil
+}
+
+// isCall reports whether an item is a call of a tool.
+func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
+
+// addThoughts adds a message of thoughts alone, if there are any.
+func (r *Response) addThoughts(place string, thoughts *strings.Builder) {
+	if thoughts.Len() > 0 {
+		r.add(place, message{Role: "assistant", Content: new(content), Reasoning: thoughts.String()})
+		thoughts.Reset()
+	}
 }
 
 // readItem reads an item, and refuses members of other types.
 func readItem(place string, raw json.RawMessage) (*item, error) {
 	var names map[string]json.RawMessage
 	x := &item{}
-	if raw[0] != '{' || json.Unmarshal(raw, &names) != nil {
+	if json.Unmarshal(raw, &names) != nil {
 		return nil, fault.Refused(place, "want an object")
 	}
-	if err := json.Unmarshal(raw, x); err != nil {
-		e, _ := errors.AsType[*json.UnmarshalTypeError](err)
-		if e == nil {
-			return nil, fault.Refused(place, "%v", err)
-		}
-		return nil, fault.Refused(inner(place, e.Field), "%s, want %v", e.Value, kindOf(e.Type.Kind()))
+	if err := decodeObject(place, raw, x); err != nil {
+		return nil, err
 	}
 	if x.Type == "" && x.Role != "" {
 		x.Type = "message"
@@ -259,6 +286,21 @@ func readItem(place string, raw json.RawMessage) (*item, error) {
 	return x, nil
 }
 
+// decodeObject reads an object at a place.
+func decodeObject(place string, raw json.RawMessage, into any) error {
+	if raw[0] != '{' {
+		return fault.Refused(place, "want an object")
+	}
+	err := json.Unmarshal(raw, into)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fault.Refused(inner(place, e.Field), "%s, want %v", e.Value, kindOf(e.Type.Kind()))
+	}
+	if err != nil {
+		return fault.Refused(place, "%v", err)
+	}
+	return nil
+}
+
 // addItem adds the message of an item, or a call to the message before it.
 func (r *Response) addItem(place string, x *item, thoughts string) error {
 	m := message{Role: x.Role, Reasoning: thoughts}
@@ -266,28 +308,31 @@ func (r *Response) addItem(place string, x *item, thoughts string) error {
 	switch x.Type {
 	case "message":
 		m.Content, err = textOf(place+".content", x.Content)
-	case "function_call_output":
+	case "function_call_output", "custom_tool_call_output":
 		m.Role, m.CallID = "tool", x.CallID
 		m.Content, err = textOf(place+".output", x.Output)
-	case "function_call":
+	case "function_call", "custom_tool_call":
 		call := toolcall.Call{ID: x.CallID, Type: "function", Function: toolcall.Called{Name: x.Name, Arguments: x.Arguments}}
+		if x.Type == "custom_tool_call" {
+			call = toolcall.Call{ID: x.CallID, Type: "custom", Custom: toolcall.Input{Name: x.Name, Input: x.Input}}
+		}
 		if x.CallID == "" {
 			return fault.Missing(place + ".call_id")
 		}
 		last := len(r.chat.Messages) - 1
 		if last >= 0 && r.chat.Messages[last].Role == "assistant" && thoughts == "" {
 			before := &r.chat.Messages[last].Calls
-			r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[%d].function", last, len(*before)), place})
+			r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[%d].%s", last, len(*before), call.Type), place})
 			*before = append(*before, call)
 			return nil
 		}
-		r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[0].function", last+1), place})
+		r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[0].%s", last+1, call.Type), place})
 		m.Role, m.Calls = "assistant", []toolcall.Call{call}
 	}
 	if err == nil && x.Type == "message" && (m.Role == "tool" || m.Role == "function") {
 		err = fault.Refused(place+".role", "%s, want user, assistant, system or developer", fault.Quote(m.Role))
 	}
-	if err == nil && x.Type == "function_call_output" && x.CallID == "" {
+	if err == nil && m.Role == "tool" && x.CallID == "" {
 		err = fault.Missing(place + ".call_id")
 	}
 	r.add(place, m)
@@ -346,35 +391,76 @@ func (x *item) thoughts(place string) (string, error) {
 // readTools makes tools of chats of the tools.
 func (r *Response) readTools() error {
 	list := make([]map[string]any, len(r.Tools))
-	for i, t := range r.Tools {
+	for i, raw := range r.Tools {
+		var t struct {
+			flatTool
+			Format *struct{ Type, Syntax, Definition string } `json:"format"`
+		}
+		place := fmt.Sprintf("tools[%d]", i)
+		var kind struct {
+			Type string `json:"type"`
+		}
+		err := decodeObject(place, raw, &kind)
+		if err == nil && kind.Type != "function" && kind.Type != "custom" {
+			list[i], r.tools = map[string]any{"type": kind.Type}, append(r.tools, raw)
+			continue
+		}
+		if err = cmp.Or(err, decodeObject(place, raw, &t)); err != nil {
+			return err
+		}
 		f := map[string]any{"name": t.Name}
+		list[i] = map[string]any{"type": t.Type, t.Type: f}
 		for name, value := range map[string]json.RawMessage{"description": t.Description, "parameters": t.Parameters, "strict": t.Strict} {
 			if string(toolcall.OrNull(value)) != "null" {
 				f[name] = value
 			}
 		}
-		if strings.ContainsAny(string(t.Strict), `"{[0123456789`) {
-			return fault.Refused(fmt.Sprintf("tools[%d].strict", i), "want true or false")
+		switch {
+		case t.Type == "function" && strings.ContainsAny(string(t.Strict), `"{[0123456789`):
+			return fault.Refused(place+".strict", "want true or false")
+		case t.Type == "function":
+			r.tools = append(r.tools, t.flatTool)
+			continue
+		case t.Format != nil:
+			f["format"] = map[string]any{"type": t.Format.Type, "grammar": map[string]string{"syntax": t.Format.Syntax, "definition": t.Format.Definition}}
 		}
-		list[i] = map[string]any{"type": t.Type, "function": f}
+		r.tools = append(r.tools, raw)
 	}
 	var err error
 	r.chat.Tools, err = json.Marshal(list)
 	return err
 }
 
+// flatChoice is what tool_choice has besides a word.
+type flatChoice struct {
+	Type  string       `json:"type"`
+	Name  string       `json:"name"`
+	Mode  string       `json:"mode"`
+	Tools []flatChoice `json:"tools"`
+}
+
+// nested returns the name of a tool as chats have it.
+func (f *flatChoice) nested() map[string]any {
+	return map[string]any{"type": f.Type, f.Type: map[string]string{"name": f.Name}}
+}
+
 // readChoice makes a choice of chats of tool_choice.
-func (r *Response) readChoice() error {
+func (r *Response) readChoice() (err error) {
 	r.chat.Choice = r.Choice
-	if len(r.Choice) == 0 || r.Choice[0] != '{' {
+	var f flatChoice
+	if len(r.Choice) == 0 || r.Choice[0] != '{' || json.Unmarshal(r.Choice, &f) != nil {
 		return nil
 	}
-	var f struct{ Type, Name string }
-	if json.Unmarshal(r.Choice, &f) != nil || f.Type != "function" || f.Name == "" {
-		return fault.Refused("tool_choice", "want none, auto, required or a function with its name")
+	switch f.Type {
+	case "function", "custom":
+		r.chat.Choice, err = json.Marshal(f.nested())
+	case "allowed_tools":
+		list := make([]map[string]any, len(f.Tools))
+		for i := range f.Tools {
+			list[i] = f.Tools[i].nested()
+		}
+		r.chat.Choice, err = json.Marshal(map[string]any{"type": f.Type, f.Type: map[string]any{"mode": f.Mode, "tools": list}})
 	}
-	var err error
-	r.chat.Choice, err = json.Marshal(map[string]any{"type": "function", "function": map[string]string{"name": f.Name}})
 	return err
 }
 
@@ -403,15 +489,15 @@ func (r *Response) repeated() *answer.Repeated {
 	a := &answer.Repeated{Instructions: r.Instructions, MaxTokens: r.MaxTokens, Metadata: r.Metadata,
 		Parallel:  r.Parallel == nil || *r.Parallel,
 		Reasoning: answer.Reasoning{Effort: r.Reasoning.Effort}, Temperature: 1, Text: answer.Text{Format: r.Text.Format},
-		Choice: r.Choice, Tools: r.Tools, TopP: 1, Truncation: "disabled"}
+		Choice: r.Choice, Tools: r.tools, TopP: 1, Truncation: "disabled"}
 	if r.Text.Format == nil {
 		a.Text.Format = &flatFormat{Type: "text"}
 	}
 	if string(toolcall.OrNull(r.Choice)) == "null" {
 		a.Choice = json.RawMessage(`"auto"`)
 	}
-	if r.Tools == nil {
-		a.Tools = []flatTool{}
+	if r.tools == nil {
+		a.Tools = []any{}
 	}
 	if r.Metadata == nil {
 		a.Metadata = map[string]string{}

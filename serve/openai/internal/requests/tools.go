@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,55 +12,122 @@ import (
 
 // Use returns what the request wants of its tools, nil for nothing.
 func (r *Chat) Use() (*toolcall.Use, error) {
-	var list []toolcall.Tool
+	var list []json.RawMessage
 	if err := json.Unmarshal(toolcall.OrNull(r.Tools), &list); err != nil {
 		return nil, fault.Refused("tools", "want a list of functions")
 	}
-	kind, named, err := r.choice()
-	if err != nil {
+	c, err := r.choice()
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(list) == 0 && (kind == "required" || named != "") {
+	case len(list) == 0 && c.must():
 		return nil, fault.Refused("tool_choice", "without tools")
-	}
-	if len(list) == 0 || kind == "none" {
+	case len(list) == 0 || c.Mode == "none":
 		return nil, nil
 	}
-	u := &toolcall.Use{Raw: r.Tools, Must: kind == "required" || named != "", Single: r.Parallel != nil && !*r.Parallel || named != ""}
-	for i, t := range list {
-		f := t.Function
-		place := fmt.Sprintf("tools[%d]", i)
+	u := &toolcall.Use{Raw: r.Tools, Must: c.must(), Single: r.Parallel != nil && !*r.Parallel || c.single}
+	var offered [][]byte
+	for i, raw := range list {
+		t, raw, err := r.tool(fmt.Sprintf("tools[%d]", i), raw)
 		switch {
-		case t.Type != "function":
-			return nil, fault.Refused(place+".type", "%s, want function", fault.Quote(t.Type))
-		case !toolcall.IsToolName(f.Name):
-			return nil, toolcall.BadName(place+".function.name", f.Name)
+		case err != nil:
+			return nil, err
+		case t == nil || !c.single && !c.has(t): // the model knows nothing of it
+			continue
 		}
-		u.Strict = u.Strict || f.Strict
-		if named == "" || named == f.Name {
-			u.Tools = append(u.Tools, f)
+		offered = append(offered, raw)
+		u.Strict = u.Strict || t.Function.Strict
+		if c.has(t) {
+			u.Tools = append(u.Tools, t.Function)
 		}
 	}
-	if len(u.Tools) == 0 {
-		return nil, fault.Refused("tool_choice", "no tool %s", fault.Quote(named))
+	switch {
+	case len(u.Tools) == 0 && c.single:
+		return nil, fault.Refused("tool_choice", "no tool %s", fault.Quote(c.Tools[0].Function.Name+c.Tools[0].Custom.Name))
+	case len(u.Tools) == 0 && c.must():
+		return nil, fault.Refused("tool_choice", "required, and no tool is a function or a custom tool that it allows: the server runs no others")
+	case len(u.Tools) == 0:
+		return nil, nil
+	}
+	if r.custom || len(offered) < len(list) { // else the request's own spaces stay
+		u.Raw = slices.Concat([]byte("["), bytes.Join(offered, []byte(",")), []byte("]"))
 	}
 	return u, nil
 }
 
-// choice reads tool_choice: a word, or the name of a function.
-func (r *Chat) choice() (kind, named string, err error) {
-	if len(r.Choice) == 0 || string(r.Choice) == "null" {
-		return "auto", "", nil
+// tool reads a tool, and returns it with its JSON for the template: nil if the server does not run such tools.
+func (r *Chat) tool(place string, raw json.RawMessage) (*toolcall.Tool, json.RawMessage, error) {
+	t := &toolcall.Tool{}
+	if json.Unmarshal(raw, t) != nil {
+		return nil, nil, fault.Refused("tools", "want a list of functions")
 	}
-	if json.Unmarshal(r.Choice, &kind) == nil {
-		if !slices.Contains([]string{"none", "auto", "required"}, kind) {
-			err = fault.Refused("tool_choice", "%s, want none, auto, required or a function", fault.Quote(kind))
+	name := t.Function.Name
+	switch {
+	case t.Type == "custom":
+		name, r.custom = t.Custom.Name, true
+		place += ".custom"
+	case t.Type == "function":
+		place += ".function"
+	case t.Type == "" || name != "":
+		return nil, nil, fault.Refused(place+".type", "%s, want function", fault.Quote(t.Type))
+	default:
+		if !slices.Contains(r.unoffered, t.Type) {
+			r.unoffered = append(r.unoffered, t.Type)
 		}
-		return kind, "", err
+		return nil, nil, nil
 	}
-	var f toolcall.Tool
-	if json.Unmarshal(r.Choice, &f) != nil || f.Type != "function" || f.Function.Name == "" {
-		return "", "", fault.Refused("tool_choice", "want none, auto, required or a function with its name")
+	if !toolcall.IsToolName(name) {
+		return nil, nil, toolcall.BadName(place+".name", name)
 	}
-	return "", f.Function.Name, nil
+	var err error
+	if t.Type == "custom" {
+		raw, err = t.AsFunction(place)
+	}
+	return t, raw, err
+}
+
+// choice is the value of tool_choice.
+type choice struct {
+	Mode   string          `json:"mode"`  // none, auto or required
+	Tools  []toolcall.Tool `json:"tools"` // those that may be called, nil for all
+	single bool            // one of its name, beside others
+}
+
+// must reports whether a tool must be called.
+func (c *choice) must() bool { return c.Mode == "required" }
+
+// has reports whether a tool may be called.
+func (c *choice) has(t *toolcall.Tool) bool {
+	return c.Tools == nil || slices.ContainsFunc(c.Tools, func(a toolcall.Tool) bool {
+		return a.Type == t.Type && a.Function.Name+a.Custom.Name == t.Function.Name
+	})
+}
+
+// choice reads tool_choice: a word, the name of a tool, or those that may be called.
+func (r *Chat) choice() (c choice, err error) {
+	if len(r.Choice) == 0 || string(r.Choice) == "null" {
+		return choice{Mode: "auto"}, nil
+	}
+	if json.Unmarshal(r.Choice, &c.Mode) == nil {
+		if !slices.Contains([]string{"none", "auto", "required"}, c.Mode) {
+			err = fault.Refused("tool_choice", "%s, want none, auto, required or a function", fault.Quote(c.Mode))
+		}
+		return c, err
+	}
+	var f struct {
+		toolcall.Tool
+		Allowed *choice `json:"allowed_tools"`
+	}
+	broken := json.Unmarshal(r.Choice, &f) != nil
+	switch name := f.Function.Name + f.Custom.Name; {
+	case !broken && f.Type == "allowed_tools" && f.Allowed != nil && f.Allowed.Tools != nil &&
+		(f.Allowed.Mode == "auto" || f.Allowed.Mode == "required"):
+		return *f.Allowed, nil
+	case !broken && (f.Type == "function" || f.Type == "custom") && name != "":
+		return choice{"required", []toolcall.Tool{f.Tool}, true}, nil
+	case !broken && f.Type != "" && f.Type != "function" && f.Type != "custom" && f.Type != "allowed_tools":
+		return c, fault.Unsupported("tool_choice", "%s: the server runs no tools of this type; want none, auto, required or a function",
+			fault.Quote(f.Type))
+	}
+	return c, fault.Refused("tool_choice", "want none, auto, required or a function with its name")
 }

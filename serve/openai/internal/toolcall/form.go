@@ -50,6 +50,10 @@ const noArguments = `{"type":"object","properties":{},"additionalProperties":fal
 
 // arguments returns the rule of the arguments of a tool as JSON.
 func (w *formWriter) arguments(t *toolFunction) (grammar.Part, error) {
+	if t.syntax != nil {
+		p, err := w.input(t)
+		return grammar.Seq(grammar.Text(`{"`+inputName+`": `), p, grammar.Text("}")), err
+	}
 	schema := []byte(t.Parameters)
 	if string(OrNull(schema)) == "null" {
 		schema = []byte(noArguments)
@@ -239,6 +243,10 @@ func (w *formWriter) member(t *toolFunction, f *Format, root map[string]json.Raw
 	kind := schema.kind()
 	nested := quote != "" && (kind == "object" || kind == "array" || kind == "")
 	switch {
+	case t.syntax != nil && end == "": // Python
+		return w.input(t)
+	case t.syntax != nil:
+		return nil, fault.Unsupported("tools", "the grammar of %s: in calls of this template texts have no form; want the format text", t.Name)
 	case end == "" && kind == "boolean" && simple: // Python
 		return grammar.Literals([]string{"True", "False"}), nil
 	case end == "":
@@ -493,7 +501,11 @@ func (f *Format) Form(u *Use, thought string, m *forms.Maker) (*text.Form, error
 		return nil, fault.Refused("response_format", "together with tools: the calls of this model are JSON, too; "+
 			"want tool_choice none or required")
 	}
-	key, err := json.Marshal([]any{f.name, thought, u.Tools, u.Must, u.Single, OrNull(u.Answer)})
+	parts := []any{f.name, thought, u.Tools, u.Must, u.Single, OrNull(u.Answer)}
+	for i := range u.Tools {
+		parts = append(parts, u.Tools[i].syntax)
+	}
+	key, err := json.Marshal(parts)
 	if err != nil { // cannot happen: it was JSON
 		return nil, err
 	}

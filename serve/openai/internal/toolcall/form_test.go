@@ -38,7 +38,7 @@ func TestStrictTools(t *testing.T) {
 				has = true
 			}
 			for _, strict := range []bool{false, true} {
-				u := &Use{Tools: []toolFunction{{"f", json.RawMessage(c.schema), strict}}, Must: true}
+				u := &Use{Tools: []toolFunction{{Name: "f", Parameters: json.RawMessage(c.schema), Strict: strict}}, Must: true}
 				_, err := f.Form(u, "", forms.NewMaker(t.Context(), nil))
 				_, refused := errors.AsType[*fault.Error](err)
 				if want := strict && !has; refused != want || !want && err != nil {

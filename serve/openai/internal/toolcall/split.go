@@ -30,12 +30,19 @@ type Call struct {
 	Index    *int   `json:"index,omitzero"` // in streams
 	ID       string `json:"id,omitzero"`
 	Type     string `json:"type,omitzero"`
-	Function Called `json:"function"`
+	Function Called `json:"function,omitzero"`
+	Custom   Input  `json:"custom,omitzero"` // of the type custom
 }
 
 type Called struct {
 	Name      string `json:"name,omitzero"`
 	Arguments string `json:"arguments"`
+}
+
+// Input is the text of a call of a custom tool.
+type Input struct {
+	Name  string `json:"name,omitzero"`
+	Input string `json:"input"`
 }
 
 // zone is where a splitter is in the reply.
@@ -58,7 +65,8 @@ type Splitter struct {
 	// space is what precedes the pending text: none of the answer, unless more text follows.
 	space strings.Builder
 
-	calls  int // that have begun
+	calls  int        // that have begun
+	input  *unwrapper // of a call of a custom tool
 	reader callReader
 	mark   string          // before the reader's text
 	begun  bool            // the reader has returned a part of a call
@@ -260,13 +268,20 @@ func (s *Splitter) part(p callPart) *Call {
 	c := &Call{}
 	if p.name != "" {
 		s.calls++
-		c.ID, c.Type, c.Function.Name = newCallID(), "function", p.name
+		c.ID, c.Type, c.Function.Name, s.input = newCallID(), "function", p.name, nil
+		if slices.ContainsFunc(s.tools, func(t toolFunction) bool { return t.custom && t.Name == p.name }) {
+			c.Type, c.Function.Name, c.Custom.Name, s.input = "custom", "", p.name, &unwrapper{}
+		}
 	}
 	if s.single && s.calls > 1 {
 		return nil
 	}
 	n := s.calls - 1
-	c.Index, c.Function.Arguments = &n, p.args
+	if c.Index = &n; s.input == nil {
+		c.Function.Arguments = p.args
+	} else if c.Custom.Input = s.input.push(p.args); c.ID == "" && c.Custom.Input == "" {
+		return nil
+	}
 	return c
 }
 

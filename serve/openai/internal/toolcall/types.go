@@ -83,12 +83,16 @@ type toolFunction struct {
 	Name       string          `json:"name"`
 	Parameters json.RawMessage `json:"parameters"`
 	Strict     bool            `json:"strict"`
+
+	custom bool    // its arguments are those of a custom tool
+	syntax *syntax // of its input, nil for none
 }
 
 // Tool is a tool of a request.
 type Tool struct {
 	Type     string       `json:"type"`
 	Function toolFunction `json:"function"`
+	Custom   custom       `json:"custom"`
 }
 
 // Use is what a request wants of its tools.
