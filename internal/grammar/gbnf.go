@@ -66,6 +66,7 @@ type gbnfReader struct {
 	all, rest string
 	rules     map[string]*gbnfRule
 	nested    int
+	current   string // the rule that is read
 }
 
 // line returns the number of the line at an offset.
@@ -128,6 +129,7 @@ func (r *gbnfReader) definition() error {
 	}
 	r.rest = r.rest[len("::="):]
 	r.space(true)
+	r.current = name
 	p, err := r.alternatives()
 	if err != nil {
 		return err
@@ -140,25 +142,38 @@ func (r *gbnfReader) definition() error {
 	return r.err
 }
 
-// alternatives reads sequences with | between them.
+// alternatives reads sequences with | between them. Those of a rule that begin with itself follow the others any number of times.
 func (r *gbnfReader) alternatives() (Part, error) {
-	var list []Part
+	var list, again []Part
 	for {
-		p, err := r.sequence()
-		if err != nil {
-			return nil, err
+		before := r.rest
+		itself := r.nested == 0 && r.name() == r.current
+		if r.space(false); !itself || r.rest != "" && strings.ContainsAny(r.rest[:1], "*+?{") {
+			r.rest, itself = before, false
 		}
-		list = append(list, p)
+		p, err := r.sequence()
+		switch {
+		case err != nil:
+			return nil, err
+		case itself:
+			again = append(again, p)
+		default:
+			list = append(list, p)
+		}
 		if !strings.HasPrefix(r.rest, "|") {
 			break
 		}
 		r.rest = r.rest[1:]
 		r.space(true)
 	}
+	p := Alt(list...)
 	if len(list) == 1 {
-		return list[0], nil
+		p = list[0]
 	}
-	return Alt(list...), nil
+	if again != nil {
+		p = Seq(p, Many(r.Rule(Alt(again...))))
+	}
+	return p, r.err
 }
 
 // sequence reads parts, each of which can be repeated.

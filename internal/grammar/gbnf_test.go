@@ -19,6 +19,7 @@ func TestGBNF(t *testing.T) {
 		{`root ::= [^\x00-\U0000FFFF] | [а-я]{2}`, []string{"😀", "\U00010000", "да"}, []string{"a", "\uffff", "Д", "ж"}},
 		{`root ::= item{3} item{0,1}` + "\n" + `item ::= [a-c-]`, []string{"abc", "a-cb"}, []string{"ab", "abcab", "abd"}},
 		{`root ::= . . | expr` + "\n" + `expr ::= "(" expr ")" | "()"`, []string{"éx", "((()))"}, []string{"x", "(()"}},
+		{`root ::= root "a" | root "b"? "c" | "d"`, []string{"d", "dabcc", "dcaa"}, []string{"a", "db", ""}},
 		{`root ::= "a" root | "b"`, []string{strings.Repeat("a", 5000) + "b"}, []string{"aa"}},
 		{`root ::= ""{900}{900}{900}{900} ("" | "")* "x"`, []string{"x"}, []string{"", "xx"}},
 	} {
@@ -60,7 +61,8 @@ func TestGBNFErrors(t *testing.T) {
 		"root ::= \"a\"{3,2}":                   "repetition",
 		"root ::= \"a\"{":                       "repetition",
 		"root ::= * \"a\"":                      "\"* ",
-		"root ::= root \"a\" | \"b\"":           "begins with itself",
+		"root ::= root* \"a\" | \"b\"":          "begins with itself",
+		"root ::= x \"a\" | \"b\"\nx ::= root":  "begins with itself",
 		"root ::= \"a\" root":                   "no finite text",
 		"root ::= \"\xff\"":                     "UTF-8",
 		"root ::= " + strings.Repeat("(", 100):  "parentheses",

@@ -1,12 +1,10 @@
 package grammar
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,233 +13,170 @@ import (
 // quotedText writes all characters as in a string of JSON, each in one way.
 var quotedText = writer{func(r rune) Part { return inJSON([]rune{r, r}) }, inJSON}
 
-// inJSON returns a character of ranges as in a string of JSON, nil if there is none.
+// inJSON returns a character of ranges as in a string of JSON.
 func inJSON(ranges []rune) Part {
-	var list []Part
-	var long []rune
-	for i := 0; i+1 < len(ranges); i += 2 {
-		for r := ranges[i]; r <= min(ranges[i+1], ' '-1); r++ {
-			list = append(list, runes(r, r))
+	return func(b *Builder, next int32) int32 {
+		var list []Part
+		for i := 0; i+1 < len(ranges) && b.err == nil; i += 2 {
+			low, high := ranges[i], ranges[i+1]
+			for ; low <= min(high, ' '-1); low++ {
+				list = append(list, runes(low, low))
+			}
+			if end := min(high, '~'); low <= end {
+				list = append(list, runes(low, end))
+			}
+			list = append(list, inUTF8([]rune{max(low, '~'+1), high})...)
 		}
-		if first, last := max(ranges[i], ' '), min(ranges[i+1], '~'); first <= last {
-			list = append(list, runes(first, last))
-		}
-		if first := max(ranges[i], '~'+1); first <= ranges[i+1] {
-			long = append(long, first, ranges[i+1])
-		}
+		return Alt(list...)(b, next)
 	}
-	if p := characters(long); p != nil {
-		list = append(list, p)
-	}
-	if list == nil {
-		return nil
-	}
-	return Alt(list...)
 }
 
-// Expression returns the strings of JSON whose texts match a regular expression from their beginning to their end.
+// Expression returns the texts, in strings of JSON, that match a regular expression from their beginning to their end.
 func (b *Builder) Expression(s string) (Part, error) {
-	p, err := inQuotes(s)
-	return Seq(Text(`"`), p, Text(`"`)), err
-}
-
-// inQuotes returns what is in the quotes of such strings.
-func inQuotes(s string) (Part, error) {
 	if len(s) > maxPattern {
 		return nil, fmt.Errorf("a regular expression of %d bytes, at most %d are supported", len(s), maxPattern)
 	}
 	return quotedText.pattern(s)
 }
 
-// Lark returns the strings of JSON whose texts are those of the rule start of a grammar in the notation of Lark. There is no lexer:
-// where that of Lark would prefer the longest terminal, any division of a text is one.
-func (b *Builder) Lark(text string) (Part, error) {
-	if !utf8.ValidString(text) {
-		return nil, errors.New("want valid UTF-8")
-	}
-	r := &larkReader{gbnfReader: newGBNF(b, ""), line: 1, ignores: strings.Contains(text, "%ignore")}
-	if err := r.translate(text); err != nil {
-		return nil, fmt.Errorf("line %d: %w", r.line, err)
-	}
-	r.all, r.rest = r.out.String(), r.out.String()
-	p, err := r.read("root-")
-	return Seq(Text(`"`), p, Text(`"`)), err
-}
+const larkText = `"(?:\\.|[^"\\\n])*"i?`
 
-// larkReader translates a grammar to GBNF, with rules for its terminals. Names with a hyphen are not the grammar's.
-type larkReader struct {
-	*gbnfReader
-	out     strings.Builder
-	line    int
-	lines   int      // that have ended since the last rule
-	depth   int      // of brackets
-	name    string   // of the rule that is read
-	list    [][]byte // its alternatives
-	ignores bool     // text between terminals
-	ignored []string // the rules of that
-}
-
+// What is translated to GBNF. Names with a hyphen are not the grammar's; a terminal has its number between bytes 1, a rule follows a
+// byte 0.
 var (
-	larkText  = `"(?:\\.|[^"\\\n])*"`
-	larkToken = regexp.MustCompile(`^(?:(?P<space>[ \t\f\r]+|(?://|#)[^\n]*)|(?P<end>\n(?:\s|(?://|#)[^\n]*\n)*)|` +
-		`[!?]*(?P<rule>_?[A-Za-z][A-Za-z0-9_]*)[ \t]*:|(?P<name>_?[A-Za-z][A-Za-z0-9_]*)|(?P<text>` + larkText + `i?)|` +
-		`(?P<regex>/(?:\\.|[^/\\\n])+/[a-z]*)|(?P<alias>->[ \t]*[A-Za-z_][A-Za-z0-9_]*)|~[ \t]*(?P<times>[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?)|` +
-		`(?P<ignore>%ignore\b)|%import[ \t]+common(?P<import>\.\w+(?:[ \t]*->[ \t]*\w+)?|[ \t]*\([^)]*\))|(?P<open>[(\[])|(?P<close>[)\]])|(?P<mark>[|*+?]))`)
-	larkRange  = regexp.MustCompile(`^[ \t]*\.\.[ \t]*(` + larkText + `)`)
-	larkImport = regexp.MustCompile(`^([A-Z_]+)(?:\s*->\s*([A-Z_][A-Z0-9_]*))?$`)
-	itself     = regexp.MustCompile(`(?s)^\s*([A-Za-z0-9_]+)(\s*[^\s*+?{].*|\s*)$`)
+	larkTerminal = regexp.MustCompile(`//[^\n]*|#[^\n]*|(` + larkText + `)[ \t]*\.\.[ \t]*(` + larkText + `)|` + larkText + `|/(?:\\.|[^/\\\n])+/[a-z]*`)
+	larkImport   = regexp.MustCompile(`(?m)^%import[ \t]+common(?:\.(\w+)(?:[ \t]*->[ \t]*(\w+))?|[ \t]*\(([^)]*)\))`)
+	larkKnown    = regexp.MustCompile(`~[ \t]*\d+(?:[ \t]*\.\.[ \t]*\d+)?|->[ \t]*\w+|\x01\d+\x01|(?m:^%ignore\b)`)
+	larkUnknown  = regexp.MustCompile(`[^\w\s:|()\[\]*+?!].*`)
+	larkRewrites = []struct {
+		from *regexp.Regexp
+		to   string
+	}{
+		{regexp.MustCompile(`\x01(\d+)\x01`), `T-$1`},
+		{regexp.MustCompile(`(\s*\n\s*)\|`), `|$1`}, // GBNF has ends of lines after it
+		{regexp.MustCompile(`->[ \t]*\w+`), ``},
+		{regexp.MustCompile(`~[ \t]*(\d+)[ \t]*\.\.[ \t]*(\d+)`), `{$1,$2}`},
+		{regexp.MustCompile(`~[ \t]*(\d+)`), `{$1}`},
+		{regexp.MustCompile(`\[`), `(`},
+		{regexp.MustCompile(`\]`), `)?`},
+		{regexp.MustCompile(`(?m)^[!?]*([A-Za-z_]\w*)[ \t]*:`), "\x00$1 ::="},
+		{regexp.MustCompile(`(?m)^%ignore\b`), "\x00I- ::="},
+	}
+	larkName = regexp.MustCompile(`[A-Za-z_][\w-]*`)
 )
 
-// translate writes all rules.
-func (r *larkReader) translate(text string) error {
-	for text != "" {
-		m := larkToken.FindStringSubmatch(text)
-		if m == nil {
-			return fmt.Errorf("%.20q is not supported", text)
-		}
-		text = text[len(m[0]):]
-		i := 1 + slices.IndexFunc(m[1:], func(s string) bool { return s != "" })
-		if err := r.token(larkToken.SubexpNames()[i], m[i], &text); err != nil {
-			return err
-		}
-		r.line += strings.Count(m[0], "\n")
+// Lark returns the texts, in strings of JSON, of the rule start of a grammar in the notation of Lark. There is no lexer: where that of
+// Lark would prefer the longest terminal, any division of a text is one.
+func (b *Builder) Lark(text string) (Part, error) {
+	r := newGBNF(b, "")
+	if !utf8.ValidString(text) || strings.Contains(text, "\x01") {
+		return nil, errors.New("want valid UTF-8 without control characters")
 	}
-	r.end()
+	var failed error
+	text = larkTerminal.ReplaceAllStringFunc(text, func(s string) string {
+		if s[0] == '#' || strings.HasPrefix(s, "//") || failed != nil {
+			return ""
+		}
+		failed = r.larkTerminal(s)
+		return fmt.Sprintf("\x01%d\x01", len(r.rules))
+	})
+	text = larkImport.ReplaceAllStringFunc(text, func(s string) string {
+		failed = cmp.Or(failed, r.larkImport(s))
+		return ""
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	rest := larkKnown.ReplaceAllString(text, "")
+	if at := larkUnknown.FindStringIndex(rest); at != nil {
+		return nil, fmt.Errorf("line %d: %.40q is not supported", 1+strings.Count(rest[:at[0]], "\n"), rest[at[0]:at[1]])
+	}
+	for _, x := range larkRewrites {
+		text = x.from.ReplaceAllString(text, x.to)
+	}
+	r.all = larkRules(text)
+	r.rest = r.all
+	return r.read("root-")
+}
+
+// larkRules returns the rules of a translated grammar, and root-. Ignored texts may be at the beginning and after each terminal.
+func larkRules(text string) string {
+	var out strings.Builder
+	var ignored []string
+	ignores := strings.Contains(text, "\x00I- ")
+	for i, rule := range strings.Split(text, "\x00") {
+		name, body, isRule := strings.Cut(rule, " ::=")
+		if name == "I-" {
+			name = fmt.Sprintf("I-%d", i)
+			ignored = append(ignored, name)
+		}
+		if ignores && isRule && name != strings.ToUpper(name) {
+			body = larkName.ReplaceAllStringFunc(body, func(s string) string {
+				if s != strings.ToUpper(s) {
+					return s
+				}
+				return "(" + s + " skip-)"
+			})
+		}
+		if out.WriteString(name); isRule {
+			out.WriteString(" ::=" + body)
+		}
+	}
 	skip := ""
-	if r.ignores {
-		r.out.WriteString("\nskip- ::= (" + strings.Join(r.ignored, " | ") + ")*")
+	if ignores {
+		out.WriteString("\nskip- ::= (" + strings.Join(ignored, " | ") + ")*")
 		skip = "skip- "
 	}
-	r.out.WriteString("\nroot- ::= " + skip + "start")
-	return nil
+	return out.String() + "\nroot- ::= " + skip + "start"
 }
 
-// token translates a token of a kind, behind which the rest of the text follows.
-func (r *larkReader) token(kind, s string, rest *string) error {
-	switch kind {
-	case "end":
-		r.lines += strings.Count(s, "\n")
-		if r.depth == 0 && !strings.HasPrefix(*rest, "|") {
-			r.end()
-		}
-	case "rule", "ignore":
-		r.end()
-		if kind == "ignore" {
-			s = fmt.Sprintf("I-%d", len(r.ignored)) // a terminal
-			r.ignored = append(r.ignored, s)
-		}
-		r.name, r.list = s, [][]byte{nil}
-	case "name":
-		r.add(r.spaced(s, s == strings.ToUpper(s)))
-	case "text", "regex":
-		return r.terminal(s, rest)
-	case "times":
-		r.add("{" + strings.ReplaceAll(s, "..", ",") + "}")
-	case "import":
-		return r.imports(s)
-	case "open":
-		r.depth++
-		r.add("(")
-	case "close":
-		r.depth--
-		r.add(map[string]string{")": ")", "]": ")?"}[s])
-	case "mark":
-		if s == "|" && r.depth == 0 {
-			r.list = append(r.list, nil)
-			return nil
-		}
-		r.add(s)
-	}
-	return nil
-}
-
-// add adds to the last alternative.
-func (r *larkReader) add(s string) {
-	if r.list == nil {
-		r.list = [][]byte{nil}
-	}
-	last := &r.list[len(r.list)-1]
-	*last = append(append(*last, s...), ' ')
-}
-
-// spaced returns a part of a rule: a terminal that is no part of another one has ignored text after it.
-func (r *larkReader) spaced(s string, terminal bool) string {
-	if terminal && r.ignores && r.name != strings.ToUpper(r.name) {
-		return "(" + s + " skip-)"
-	}
-	return s
-}
-
-// end writes the rule that was read. Alternatives that begin with the rule itself follow the others any number of times.
-func (r *larkReader) end() {
-	var first, again [][]byte
-	for _, s := range r.list {
-		if m := itself.FindSubmatch(s); m != nil && string(m[1]) == r.name {
-			again = append(again, m[2])
-		} else {
-			first = append(first, s)
-		}
-	}
-	text := bytes.Join(first, []byte("|"))
+// defineLark adds a rule of a regular expression.
+func (r *gbnfReader) defineLark(name, s string) error {
+	p, err := r.Expression(s)
 	switch {
-	case first == nil:
-		text = bytes.Join(r.list, []byte("|")) // an error of its own
-	case again != nil:
-		text = fmt.Appendf(nil, "(%s)(%s)*", text, bytes.Join(again, []byte("|")))
-	}
-	if r.list != nil {
-		fmt.Fprintf(&r.out, "%s ::= %s", r.name, text)
-	}
-	r.out.WriteString(strings.Repeat("\n", r.lines))
-	r.name, r.list, r.lines = "", nil, 0
-}
-
-// define adds a rule of a regular expression.
-func (r *larkReader) define(name, s string) error {
-	p, err := inQuotes(s)
-	if err != nil || r.rules[name] != nil {
-		return err
-	}
-	rule := r.rule(name)
-	rule.defined = true
-	r.Define(rule.id, p)
-	return r.err
-}
-
-// terminal adds a text, a regular expression, or a range of characters.
-func (r *larkReader) terminal(s string, rest *string) error {
-	text, err := larkExpression(s)
-	if m := larkRange.FindStringSubmatch(*rest); m != nil && err == nil {
-		first := text
-		text, err = larkExpression(m[1])
-		text, *rest = "["+first+"-"+text+"]", (*rest)[len(m[0]):]
-	}
-	if err == nil && len(r.rules) >= maxRules {
+	case err == nil && len(r.rules) >= maxRules:
 		err = fmt.Errorf("more than %d rules and terminals", maxRules)
+	case err == nil && !r.rule(name).defined:
+		r.rules[name].defined = true
+		r.Define(r.rules[name].id, p)
+		err = r.err
+	}
+	return err
+}
+
+// larkTerminal adds the next terminal: a text, a regular expression, or a range of characters.
+func (r *gbnfReader) larkTerminal(s string) error {
+	name := fmt.Sprintf("T-%d", len(r.rules)+1)
+	if m := larkTerminal.FindStringSubmatch(s); m[1] != "" {
+		first, err := larkExpression(m[1])
+		last, err2 := larkExpression(m[2])
+		return cmp.Or(err, err2, r.defineLark(name, "["+first+"-"+last+"]"))
+	}
+	text, err := larkExpression(s)
+	if err == nil {
+		err = r.defineLark(name, text)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%.40s: %w", s, err)
 	}
-	name := fmt.Sprintf("t-%d", len(r.rules))
-	r.add(r.spaced(name, true))
-	return r.define(name, text)
+	return nil
 }
 
 // larkExpression returns a text or a regular expression in the syntax of package regexp.
 func larkExpression(s string) (string, error) {
 	end := strings.LastIndexAny(s, `"/`)
-	inside, flags := strings.ReplaceAll(s[1:end], `\/`, "/"), s[end+1:]
-	switch {
-	case strings.Trim(flags, "imsu") != "":
-		return "", fmt.Errorf("%.40s: the flags %s, want i, m or s", s, flags)
-	case s[0] == '"':
+	inside, flags := strings.ReplaceAll(s[1:end], `\/`, "/"), strings.ReplaceAll(s[end+1:], "u", "")
+	if s[0] == '"' {
 		text, err := strconv.Unquote(`"` + inside + `"`)
 		if err != nil || !utf8.ValidString(text) {
-			return "", fmt.Errorf("the text %.40s: an escape that is not supported", s)
+			return "", errors.New("an escape that is not supported")
 		}
 		inside = regexp.QuoteMeta(text)
 	}
-	if flags = strings.ReplaceAll(flags, "u", ""); flags != "" {
+	switch {
+	case strings.Trim(flags, "ims") != "":
+		return "", fmt.Errorf("the flags %s, want i, m or s", flags)
+	case flags != "":
 		inside = "(?" + flags + ":" + inside + ")"
 	}
 	return inside, nil
@@ -259,14 +194,16 @@ var larkCommon = map[string]string{
 	"C_COMMENT": `/\*([^*]|\*+[^*/])*\*+/`, "SQL_COMMENT": `--[^\n]*`,
 }
 
-// imports adds terminals that are imported from common.
-func (r *larkReader) imports(s string) error {
-	for one := range strings.SplitSeq(strings.Trim(s, "(.) \t"), ",") {
-		m := larkImport.FindStringSubmatch(strings.TrimSpace(one))
-		if m == nil || larkCommon[m[1]] == "" {
-			return fmt.Errorf("the import of common.%.40s is not supported", strings.TrimSpace(one))
+// larkImport adds terminals that are imported from common.
+func (r *gbnfReader) larkImport(s string) error {
+	m := larkImport.FindStringSubmatch(s)
+	for one := range strings.SplitSeq(cmp.Or(m[3], m[1]+"->"+m[2]), ",") {
+		name, as, _ := strings.Cut(one, "->")
+		name, as = strings.TrimSpace(name), strings.TrimSpace(as)
+		if larkCommon[name] == "" {
+			return fmt.Errorf("the import of common.%.40s is not supported", name)
 		}
-		if err := r.define(cmp.Or(m[2], m[1]), larkCommon[m[1]]); err != nil {
+		if err := r.defineLark(cmp.Or(as, name), larkCommon[name]); err != nil {
 			return err
 		}
 	}

@@ -207,7 +207,7 @@ func TestChatErrors(t *testing.T) {
 		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"a b"}}]}`, "tools[0].custom.name"},
 		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"f","color":1}}]}`, "tools[0].custom.color"},
 		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"f","format":{"type":"json"}}}]}`, "tools[0].custom.format.type"},
-		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar"}}}]}`, "tools[0].custom.format.grammar"},
+		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar"}}}]}`, "tools[0].custom.format.grammar.syntax"},
 		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar","grammar":{"syntax":"gbnf","definition":"x"}}}}]}`,
 			"tools[0].custom.format.grammar.syntax"},
 		{own, messages + `,"tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"x"}}}}]}`,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
@@ -52,21 +51,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests
 	if err == nil {
 		j, err = into.Job(forms.NewMaker(r.Context(), beside))
 	}
-	if err == nil {
-		nameUnoffered(w, j.Unoffered)
+	if err == nil && j.Unoffered != "" {
+		w.Header().Set("Etrun-Unoffered-Tools", j.Unoffered)
 	}
 	h.run(w, r, into, j, beside.Beside(), err)
-}
-
-// nameUnoffered names types of tools of a request, of which the model knows nothing, in the header of the answer.
-func nameUnoffered(w http.ResponseWriter, types []string) {
-	var list []string
-	for _, t := range types {
-		list = append(list, strings.Trim(fault.Quote(t), `"`))
-	}
-	if list != nil {
-		w.Header().Set("Etrun-Unoffered-Tools", strings.Join(list, ", "))
-	}
 }
 
 // noTexts says what a model does that generates no texts.

@@ -22,7 +22,7 @@ type Job struct {
 	member  string // of the prompts in the request
 	Salt    *string
 
-	Unoffered  []string              // types of tools that the server does not run, of which the model knows nothing
+	Unoffered  string                // types of tools that the server does not run, of which the model knows nothing
 	FormMember string                // of the form, empty for none
 	None       bool                  // nothing is generated
 	Named      func(err error) error // names the members of an error as the request has them
@@ -145,7 +145,7 @@ func (r *Chat) Job(m *forms.Maker) (*Job, error) {
 		return nil, fault.Refused("stop", "together with calls of tools of a form: the text would end within it")
 	}
 	j := r.newJob(o, answer.Chat, "messages")
-	j.Unoffered = r.unoffered
+	j.Unoffered = strings.Join(r.unoffered, ", ")
 	j.prompts = []source{func(ctx context.Context, to *Model) (Encoded, error) {
 		return r.Encode(to, d, u, m.Within(ctx), o.Form)
 	}}

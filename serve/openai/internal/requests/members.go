@@ -79,7 +79,7 @@ var CompletionMembers = with(Object{
 	"prompt": {most: maxTexts}, "echo": {}, "best_of": {},
 	"suffix":             no("a text is continued at its end", `""`),
 	"add_special_tokens": no("a text begins with the model's first token", "true"),
-})
+}, common)
 
 // part are the members of a part of a message's text.
 var part = Object{
@@ -112,8 +112,8 @@ var chatTools = map[string]Object{
 var chatNames = map[string]Object{"function": {"type": {}, "function": {inside: named}}, "custom": {"type": {}, "custom": {inside: named}}}
 
 // chatChoices are the members of tool_choice of chats, by its type.
-var chatChoices = map[string]Object{"function": chatNames["function"], "custom": chatNames["custom"], "allowed_tools": {"type": {},
-	"allowed_tools": {inside: Object{"mode": {}, "tools": {most: toolcall.MaxTools, types: chatNames}}}}}
+var chatChoices = with(map[string]Object{"allowed_tools": {"type": {},
+	"allowed_tools": {inside: Object{"mode": {}, "tools": {most: toolcall.MaxTools, types: chatNames}}}}}, chatNames)
 
 // ChatMembers are those of chat completions.
 var ChatMembers = with(Object{
@@ -127,14 +127,14 @@ var ChatMembers = with(Object{
 	"reasoning_effort": {}, "verbosity": {use: inert},
 	"thinking": no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
 	"chat_template": no(noTemplate), "documents": no(noTemplate, "[]"), "echo": no("the answer has the reply only", "false"),
-})
+}, common)
 
 // no is a member that is refused unless its value is one of those.
 func no(why string, neutral ...string) member { return member{use: unable, why: why, neutral: neutral} }
 
-// with adds the common members.
-func with(o Object) Object {
-	maps.Copy(o, common)
+// with adds members, or tables of types.
+func with[M ~map[string]V, V any](o, more M) M {
+	maps.Copy(o, more)
 	return o
 }
 

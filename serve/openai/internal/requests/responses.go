@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,22 +27,23 @@ var itemPart = Object{
 	"refusal": no(noMedia), "prompt_cache_breakpoint": {use: inert},
 }
 
-// itemMembers are those of items of all types; itemTypes says which belong together.
-var itemMembers = Object{
-	"type": {}, "role": {}, "content": {inside: itemPart, most: maxMessages}, "call_id": {}, "name": {}, "arguments": {}, "input": {},
-	"output": {inside: itemPart, most: maxMessages}, "summary": {inside: itemPart, most: maxMessages},
-	"id": {use: inert}, "status": {use: inert}, "phase": {use: inert}, "caller": {use: inert}, "namespace": {use: inert},
-	"encrypted_content": no(noStore),
-}
+// itemTypes are the members of each type of items. One without a type is a message.
+var itemTypes = map[string]Object{"": itemOf("role", "content"), "message": itemOf("role", "content"),
+	"function_call": itemOf("call_id", "name", "arguments"), "function_call_output": itemOf("call_id", "output"),
+	"custom_tool_call": itemOf("call_id", "name", "input"), "custom_tool_call_output": itemOf("call_id", "output"),
+	"reasoning": itemOf("content", "summary")}
 
-// itemTypes are the members of each type of items, besides those without effect.
-var itemTypes = map[string][]string{
-	"message":                 {"role", "content"},
-	"function_call":           {"call_id", "name", "arguments"},
-	"function_call_output":    {"call_id", "output"},
-	"custom_tool_call":        {"call_id", "name", "input"},
-	"custom_tool_call_output": {"call_id", "output"},
-	"reasoning":               {"content", "summary"},
+// itemOf returns the members of items that have those of the names.
+func itemOf(names ...string) Object {
+	o := Object{"type": {}, "id": {use: inert}, "status": {use: inert}, "phase": {use: inert}, "caller": {use: inert},
+		"namespace": {use: inert}, "encrypted_content": no(noStore)}
+	for _, name := range names {
+		o[name] = member{}
+		if slices.Contains([]string{"content", "output", "summary"}, name) {
+			o[name] = member{inside: itemPart, most: maxMessages}
+		}
+	}
+	return o
 }
 
 // flatTools are the members of tools of a response, by their type.
@@ -54,18 +54,15 @@ var flatTools = map[string]Object{
 		"allowed_callers": {use: inert}, "defer_loading": {use: inert}},
 }
 
-// flatChoices are the members of tool_choice of a response, by its type.
-var flatChoices = map[string]Object{
-	"function": {"type": {}, "name": {}}, "custom": {"type": {}, "name": {}},
-	"allowed_tools": {"type": {}, "mode": {}, "tools": {most: toolcall.MaxTools, types: map[string]Object{
-		"function": {"type": {}, "name": {}}, "custom": {"type": {}, "name": {}}}}},
-}
+// flatNames are the members of the name of a tool, by its type.
+var flatNames = map[string]Object{"function": {"type": {}, "name": {}}, "custom": {"type": {}, "name": {}}}
 
 // ResponseMembers are those of responses.
 var ResponseMembers = Object{
-	"model": {}, "input": {inside: itemMembers, most: maxMessages}, "instructions": {},
-	"tools":       {most: toolcall.MaxTools, types: flatTools},
-	"tool_choice": {types: flatChoices}, "parallel_tool_calls": {}, "max_output_tokens": {},
+	"model": {}, "input": {types: itemTypes, most: maxMessages}, "instructions": {},
+	"tools":               {most: toolcall.MaxTools, types: flatTools},
+	"tool_choice":         {types: with(map[string]Object{"allowed_tools": {"type": {}, "mode": {}, "tools": {most: toolcall.MaxTools, types: flatNames}}}, flatNames)},
+	"parallel_tool_calls": {}, "max_output_tokens": {},
 	"temperature": {}, "top_p": {},
 	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": {use: inert}}},
 	"text": {inside: Object{"format": {inside: Object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
@@ -140,10 +137,11 @@ func (r *Response) Job(m *forms.Maker) (*Job, error) {
 	c := &r.chat
 	c.MaxTokens, c.Temperature, c.TopP, c.Stream = r.MaxTokens, r.Temperature, r.TopP, r.Stream
 	c.Parallel, c.Effort, c.Salt = r.Parallel, r.Reasoning.Effort, r.Salt
+	c.Choice = r.Choice
 	if r.Instructions != nil {
 		r.add("instructions", message{Role: "system", Content: (*content)(r.Instructions)})
 	}
-	for _, step := range []func() error{r.readInput, r.readTools, r.readChoice, r.readFormat} {
+	for _, step := range []func() error{r.readInput, r.readTools, r.readFormat} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -261,27 +259,17 @@ func (r *Response) addThoughts(place string, thoughts *strings.Builder) {
 	}
 }
 
-// readItem reads an item, and refuses members of other types.
+// readItem reads an item.
 func readItem(place string, raw json.RawMessage) (*item, error) {
-	var names map[string]json.RawMessage
 	x := &item{}
-	if json.Unmarshal(raw, &names) != nil {
-		return nil, fault.Refused(place, "want an object")
-	}
 	if err := decodeObject(place, raw, x); err != nil {
 		return nil, err
 	}
 	if x.Type == "" && x.Role != "" {
 		x.Type = "message"
 	}
-	own, ok := itemTypes[x.Type]
-	if !ok {
+	if x.Type == "" || itemTypes[x.Type] == nil {
 		return nil, fault.Refused(place+".type", "%s: %s", fault.Quote(x.Type), noItem)
-	}
-	for name, value := range names {
-		if known := itemMembers[name].use == inert || name == "type" || slices.Contains(own, name); !known && string(value) != "null" {
-			return nil, fault.Refused(inner(place, name), "in an item of the type %s", x.Type)
-		}
 	}
 	return x, nil
 }
@@ -392,75 +380,38 @@ func (x *item) thoughts(place string) (string, error) {
 func (r *Response) readTools() error {
 	list := make([]map[string]any, len(r.Tools))
 	for i, raw := range r.Tools {
-		var t struct {
-			flatTool
-			Format *struct{ Type, Syntax, Definition string } `json:"format"`
-		}
 		place := fmt.Sprintf("tools[%d]", i)
 		var kind struct {
 			Type string `json:"type"`
 		}
-		err := decodeObject(place, raw, &kind)
-		if err == nil && kind.Type != "function" && kind.Type != "custom" {
-			list[i], r.tools = map[string]any{"type": kind.Type}, append(r.tools, raw)
+		if err := decodeObject(place, raw, &kind); err != nil {
+			return err
+		}
+		if kind.Type != "function" { // members of others are not those of functions
+			list[i] = map[string]any{"type": kind.Type}
+			if kind.Type == "custom" {
+				list[i]["custom"] = raw
+			}
+			r.tools = append(r.tools, raw)
 			continue
 		}
-		if err = cmp.Or(err, decodeObject(place, raw, &t)); err != nil {
+		var t flatTool
+		if err := decodeObject(place, raw, &t); err != nil {
 			return err
 		}
 		f := map[string]any{"name": t.Name}
-		list[i] = map[string]any{"type": t.Type, t.Type: f}
 		for name, value := range map[string]json.RawMessage{"description": t.Description, "parameters": t.Parameters, "strict": t.Strict} {
 			if string(toolcall.OrNull(value)) != "null" {
 				f[name] = value
 			}
 		}
-		switch {
-		case t.Type == "function" && strings.ContainsAny(string(t.Strict), `"{[0123456789`):
+		if strings.ContainsAny(string(t.Strict), `"{[0123456789`) {
 			return fault.Refused(place+".strict", "want true or false")
-		case t.Type == "function":
-			r.tools = append(r.tools, t.flatTool)
-			continue
-		case t.Format != nil:
-			f["format"] = map[string]any{"type": t.Format.Type, "grammar": map[string]string{"syntax": t.Format.Syntax, "definition": t.Format.Definition}}
 		}
-		r.tools = append(r.tools, raw)
+		list[i], r.tools = map[string]any{"type": t.Type, "function": f}, append(r.tools, t)
 	}
 	var err error
 	r.chat.Tools, err = json.Marshal(list)
-	return err
-}
-
-// flatChoice is what tool_choice has besides a word.
-type flatChoice struct {
-	Type  string       `json:"type"`
-	Name  string       `json:"name"`
-	Mode  string       `json:"mode"`
-	Tools []flatChoice `json:"tools"`
-}
-
-// nested returns the name of a tool as chats have it.
-func (f *flatChoice) nested() map[string]any {
-	return map[string]any{"type": f.Type, f.Type: map[string]string{"name": f.Name}}
-}
-
-// readChoice makes a choice of chats of tool_choice.
-func (r *Response) readChoice() (err error) {
-	r.chat.Choice = r.Choice
-	var f flatChoice
-	if len(r.Choice) == 0 || r.Choice[0] != '{' || json.Unmarshal(r.Choice, &f) != nil {
-		return nil
-	}
-	switch f.Type {
-	case "function", "custom":
-		r.chat.Choice, err = json.Marshal(f.nested())
-	case "allowed_tools":
-		list := make([]map[string]any, len(f.Tools))
-		for i := range f.Tools {
-			list[i] = f.Tools[i].nested()
-		}
-		r.chat.Choice, err = json.Marshal(map[string]any{"type": f.Type, f.Type: map[string]any{"mode": f.Mode, "tools": list}})
-	}
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/serve/openai/internal/toolcall"
@@ -43,7 +44,7 @@ func (r *Chat) Use() (*toolcall.Use, error) {
 	}
 	switch {
 	case len(u.Tools) == 0 && c.single:
-		return nil, fault.Refused("tool_choice", "no tool %s", fault.Quote(c.Tools[0].Function.Name+c.Tools[0].Custom.Name))
+		return nil, fault.Refused("tool_choice", "no tool %s", fault.Quote(c.Tools[0].name()))
 	case len(u.Tools) == 0 && c.must():
 		return nil, fault.Refused("tool_choice", "required, and no tool is a function or a custom tool that it allows: the server runs no others")
 	case len(u.Tools) == 0:
@@ -58,8 +59,8 @@ func (r *Chat) Use() (*toolcall.Use, error) {
 // tool reads a tool, and returns it with its JSON for the template: nil if the server does not run such tools.
 func (r *Chat) tool(place string, raw json.RawMessage) (*toolcall.Tool, json.RawMessage, error) {
 	t := &toolcall.Tool{}
-	if json.Unmarshal(raw, t) != nil {
-		return nil, nil, fault.Refused("tools", "want a list of functions")
+	if err := decodeObject(place, raw, t); err != nil {
+		return nil, nil, err
 	}
 	name := t.Function.Name
 	switch {
@@ -71,8 +72,8 @@ func (r *Chat) tool(place string, raw json.RawMessage) (*toolcall.Tool, json.Raw
 	case t.Type == "" || name != "":
 		return nil, nil, fault.Refused(place+".type", "%s, want function", fault.Quote(t.Type))
 	default:
-		if !slices.Contains(r.unoffered, t.Type) {
-			r.unoffered = append(r.unoffered, t.Type)
+		if kind := strings.Trim(fault.Quote(t.Type), `"`); !slices.Contains(r.unoffered, kind) {
+			r.unoffered = append(r.unoffered, kind)
 		}
 		return nil, nil, nil
 	}
@@ -88,19 +89,25 @@ func (r *Chat) tool(place string, raw json.RawMessage) (*toolcall.Tool, json.Raw
 
 // choice is the value of tool_choice.
 type choice struct {
-	Mode   string          `json:"mode"`  // none, auto or required
-	Tools  []toolcall.Tool `json:"tools"` // those that may be called, nil for all
-	single bool            // one of its name, beside others
+	Mode   string     // none, auto or required
+	Tools  []toolName // those that may be called, nil for all
+	single bool       // one of its name, beside others
 }
+
+// toolName names a tool, as chats or as responses do.
+type toolName struct {
+	Type, Name       string
+	Function, Custom struct{ Name string }
+}
+
+func (n *toolName) name() string { return n.Name + n.Function.Name + n.Custom.Name }
 
 // must reports whether a tool must be called.
 func (c *choice) must() bool { return c.Mode == "required" }
 
 // has reports whether a tool may be called.
 func (c *choice) has(t *toolcall.Tool) bool {
-	return c.Tools == nil || slices.ContainsFunc(c.Tools, func(a toolcall.Tool) bool {
-		return a.Type == t.Type && a.Function.Name+a.Custom.Name == t.Function.Name
-	})
+	return c.Tools == nil || slices.ContainsFunc(c.Tools, func(n toolName) bool { return n.Type == t.Type && n.name() == t.Function.Name })
 }
 
 // choice reads tool_choice: a word, the name of a tool, or those that may be called.
@@ -115,17 +122,18 @@ func (r *Chat) choice() (c choice, err error) {
 		return c, err
 	}
 	var f struct {
-		toolcall.Tool
-		Allowed *choice `json:"allowed_tools"`
+		toolName
+		choice
+		Allowed choice `json:"allowed_tools"`
 	}
-	broken := json.Unmarshal(r.Choice, &f) != nil
-	switch name := f.Function.Name + f.Custom.Name; {
-	case !broken && f.Type == "allowed_tools" && f.Allowed != nil && f.Allowed.Tools != nil &&
-		(f.Allowed.Mode == "auto" || f.Allowed.Mode == "required"):
-		return *f.Allowed, nil
-	case !broken && (f.Type == "function" || f.Type == "custom") && name != "":
-		return choice{"required", []toolcall.Tool{f.Tool}, true}, nil
-	case !broken && f.Type != "" && f.Type != "function" && f.Type != "custom" && f.Type != "allowed_tools":
+	err = json.Unmarshal(r.Choice, &f)
+	allowed := choice{f.Mode + f.Allowed.Mode, append(f.Tools, f.Allowed.Tools...), false}
+	switch own := f.Type == "function" || f.Type == "custom"; {
+	case err == nil && own && f.name() != "":
+		return choice{"required", []toolName{f.toolName}, true}, nil
+	case err == nil && f.Type == "allowed_tools" && allowed.Tools != nil && (allowed.Mode == "auto" || allowed.must()):
+		return allowed, nil
+	case err == nil && f.Type != "" && !own && f.Type != "allowed_tools":
 		return c, fault.Unsupported("tool_choice", "%s: the server runs no tools of this type; want none, auto, required or a function",
 			fault.Quote(f.Type))
 	}

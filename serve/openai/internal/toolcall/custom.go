@@ -15,7 +15,8 @@ type custom struct {
 	Description json.RawMessage `json:"description"`
 	Format      *struct {
 		Type    string  `json:"type"`
-		Grammar *syntax `json:"grammar"`
+		Grammar *syntax `json:"grammar"` // in chats
+		syntax          // in responses
 	} `json:"format"`
 }
 
@@ -41,17 +42,19 @@ func (t *Tool) AsFunction(place string) (json.RawMessage, error) {
 	c, f := &t.Custom, &t.Function
 	input := map[string]string{"type": "string"}
 	f.Name, f.custom = c.Name, true
-	switch {
-	case c.Format == nil || c.Format.Type == "text":
-	case c.Format.Type != "grammar":
-		return nil, fault.Refused(place+".format.type", "%s, want text or grammar", fault.Quote(c.Format.Type))
-	case c.Format.Grammar == nil:
-		return nil, fault.Missing(place + ".format.grammar")
-	case syntaxes[c.Format.Grammar.Syntax].build == nil:
-		return nil, fault.Refused(place+".format.grammar.syntax", "%s, want lark or regex", fault.Quote(c.Format.Grammar.Syntax))
-	default:
-		f.syntax, f.Strict = c.Format.Grammar, true
-		input["description"] = syntaxes[f.syntax.Syntax].text + "\n" + f.syntax.Definition
+	if x := c.Format; x != nil && x.Type != "text" {
+		g := x.Grammar
+		if g == nil {
+			g = &x.syntax
+		}
+		switch {
+		case x.Type != "grammar":
+			return nil, fault.Refused(place+".format.type", "%s, want text or grammar", fault.Quote(x.Type))
+		case syntaxes[g.Syntax].build == nil:
+			return nil, fault.Refused(place+".format.grammar.syntax", "%s, want lark or regex", fault.Quote(g.Syntax))
+		}
+		f.syntax, f.Strict = g, true
+		input["description"] = syntaxes[g.Syntax].text + "\n" + g.Definition
 	}
 	var err error
 	f.Parameters, err = json.Marshal(map[string]any{"type": "object", "properties": map[string]any{inputName: input},
@@ -72,7 +75,7 @@ func (w *formWriter) input(t *toolFunction) (grammar.Part, error) {
 	if err != nil && !fault.IsUnmade(err) {
 		err = fault.Refused("tools", "the grammar of %s: %v", t.Name, err)
 	}
-	return p, err
+	return grammar.Seq(grammar.Text(`"`), p, grammar.Text(`"`)), err
 }
 
 // AsArguments returns the input of a call of a custom tool as the arguments of the function.
@@ -81,32 +84,36 @@ func AsArguments(input string) string { return `{"` + inputName + `":` + Quoted(
 // unwrapper reads the input of a custom tool from its arguments as they come. Those that are not the input alone are passed on.
 type unwrapper struct {
 	pending string
-	begun   bool // the text has
+	begun   bool // it is known what comes
 	done    bool // it has ended
 	as      bool // the arguments are passed on as they are
 }
 
-// beforeInput is what precedes the input, but for spaces.
-const beforeInput = `{"` + inputName + `":"`
+// beforeInput is what precedes the input, but for spaces, in a number of bytes.
+const (
+	beforeInput = `{"` + inputName + `":"`
+	maxBefore   = 64
+)
 
 // push returns further text.
 func (u *unwrapper) push(args string) (text string) {
 	u.pending += args
-	for !u.begun && !u.as { // few bytes
-		n, i := 0, 0
-		for ; n < len(beforeInput) && i < len(u.pending); i++ {
-			if c := u.pending[i]; c == beforeInput[n] {
-				n++
-			} else if !strings.ContainsRune(jsonSpace, rune(c)) {
-				u.as = true
-				break
+	if !u.begun {
+		start := strings.Map(func(c rune) rune {
+			if strings.ContainsRune(jsonSpace, c) {
+				return -1
 			}
-		}
-		if u.begun = n == len(beforeInput); u.begun {
-			u.pending = u.pending[i:]
-		} else if !u.as {
+			return c
+		}, u.pending[:min(len(u.pending), maxBefore)])
+		switch {
+		case strings.HasPrefix(start, beforeInput):
+			u.pending = strings.SplitAfterN(u.pending, `"`, 4)[3]
+		case strings.HasPrefix(beforeInput, start) && len(u.pending) < maxBefore:
 			return ""
+		default:
+			u.as = true
 		}
+		u.begun = true
 	}
 	n := len(u.pending)
 	if !u.as {
