@@ -21,7 +21,7 @@ import (
 )
 
 // scriptedContext is the number of positions of a scripted model.
-const scriptedContext = 4096
+const scriptedContext = 1 << 18
 
 // newScriptedPeer serves a model whose tokens are bytes. Its reply to a prompt is that of the script.
 func newScriptedPeer(t *testing.T, script func(prompt string) string) *peer {

@@ -132,7 +132,7 @@ func (s *snippet) execute(t *testing.T, code string) (out string, installed bool
 		}
 		must(t, os.Symlink(modules, filepath.Join(folder, "node_modules")))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // some look for updates first
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", s.run)
 	c.Env = append(os.Environ(), "HOME="+folder, "CODEX_HOME="+folder, fmt.Sprintf("PATH=%s:%s", filepath.Join(modules, ".bin"), os.Getenv("PATH")))
