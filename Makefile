@@ -98,8 +98,9 @@ recordings: lib/.complete ## transcribe the recordings of a corpus and compare t
 texts: lib/.complete ## compare the texts of a trained model with PyTorch's, also quantized: CORPUS=folder
 	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run 'Corpus|QuantizeText' -v ./text ./cmd/etrun
 
-docs: ## write docs/operators.md from the operators' tables
+docs: ## write the generated pages of docs
 	$(GO) run ./cmd/opsdoc
+	$(GO) test ./serve/openai/internal/requests -run '^TestMembersPage$$' -update
 	$(GO) test ./cmd/etrun -run '^(TestJSONPage|TestCommandPages)$$' -update
 
 choice: lib/.complete ## measure XNNPACK programs on both engines, to check the rule that chooses: CORPUS=folder

@@ -146,7 +146,7 @@ func checkLink(documents []*document, from *document, link string) error {
 
 // testedElsewhere are the documents whose commands another test runs.
 var testedElsewhere = map[string]string{"docs/serve.md": "TestServeDocument", "docs/serve-reference.md": "TestServeDocument",
-	"docs/serve-operation.md": "TestServeDocument"}
+	"docs/serve-operation.md": "TestServeDocument", "docs/clients.md": "TestClientSnippets"}
 
 // hasCommands reports whether TestDocumentCommands runs the commands of a document: README.md,
 // CONTRIBUTING.md and docs/*.md.

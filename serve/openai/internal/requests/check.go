@@ -30,7 +30,7 @@ const (
 type member struct {
 	use     use
 	neutral []string          // with unable: JSON values that ask for nothing, besides null
-	why     string            // with unable: the reason, or the way out
+	why     string            // the reason, or the way out; for others than unable a remark
 	inside  Object            // members of the object, or of the objects in the list
 	types   map[string]Object // the same, by the member type: those of other types have any members
 	most    int               // maximum number of members of the object, or of elements of the list that are no numbers; 0 for any
@@ -90,7 +90,7 @@ func (c *checker) object(place string, m member) error {
 		if m.inside != nil {
 			var ok bool
 			if known, ok = m.inside[name]; !ok && (c.dec.PeekKind() != 'n' || m.inside.folds(name)) { // null asks for nothing
-				return fault.Unknown(at, "unknown member; nothing is ignored, the documentation of etrun serve lists all members")
+				return fault.Unknown(at, "unknown member; docs/serve-members.md of etrun lists all of them")
 			}
 		}
 		if m.inside == nil && c.dec.PeekKind() == 'n' {

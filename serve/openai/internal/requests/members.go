@@ -31,7 +31,7 @@ const (
 	noDetail     = "the answer cannot contain it"
 )
 
-// common are the members of both kinds of requests. docs/serve-reference.md lists all of them, which a test compares.
+// common are the members of both kinds of requests. docs/serve-members.md is generated of the tables.
 var common = Object{
 	"model": {}, "stream": {}, "temperature": {}, "top_p": {}, "seed": {}, "stop": {most: maxStop}, "logit_bias": {most: maxBias},
 	"max_tokens": {}, "n": {}, "presence_penalty": {}, "frequency_penalty": {}, "logprobs": {},
@@ -40,14 +40,14 @@ var common = Object{
 	"response_format": {inside: Object{"type": {}, "schema": {}, "grammar": no("want grammar"), "json_schema": {inside: Object{
 		"name": {use: inert}, "description": {use: inert}, "strict": {use: inert}, "schema": {}}}}},
 	"guided_json": {}, "json_schema": {},
-	"stream_options": {inside: Object{"include_usage": {}, "include_obfuscation": {use: inert},
+	"stream_options": {inside: Object{"include_usage": {}, "include_obfuscation": {use: inert, why: "events are not padded"},
 		"continuous_usage_stats": no("only the last event has them", "false")}},
 
 	"cache_salt": {},
 
-	"user": {use: inert}, "metadata": {use: inert}, "store": {use: inert}, "safety_identifier": {use: inert}, "request_id": {use: inert},
+	"user": {use: inert}, "metadata": {use: inert}, "store": {use: inert, why: "nothing is stored"}, "safety_identifier": {use: inert}, "request_id": {use: inert},
 	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
-	"client_metadata": {use: inert}, "service_tier": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
+	"client_metadata": {use: inert}, "service_tier": {use: inert, why: "all requests have the same"}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
 	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
@@ -124,8 +124,9 @@ var ChatMembers = with(Object{
 	"tool_choice":   {types: chatChoices},
 	"functions":     no(noTools, "[]"),
 	"function_call": no(noTools, `"none"`, `"auto"`), "web_search_options": no(noTools),
-	"reasoning_effort": {}, "verbosity": {use: inert},
-	"thinking": no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
+	"reasoning_effort": {why: "only `none` has an effect without a variable of the template"},
+	"verbosity":        {use: inert},
+	"thinking":         no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
 	"chat_template": no(noTemplate), "documents": no(noTemplate, "[]"), "echo": no("the answer has the reply only", "false"),
 }, common)
 

@@ -78,7 +78,7 @@ func pageOf() string {
 				delete(rows, at)
 			}
 		}
-		page += "\n## " + s.title + "\n\n" + s.text + "\n\n| member | class | why, or the way out | accepted values |\n|---|---|---|---|\n"
+		page += "\n## " + s.title + "\n\n" + s.text + "\n\n| member | class | remark | accepted values |\n|---|---|---|---|\n"
 		for _, at := range slices.Sorted(maps.Keys(rows)) {
 			page += rows[at]
 		}
