@@ -152,7 +152,7 @@ func (a *agent) ask(t *testing.T, p *peer, conversation string) (id, args, conte
 	var body bytes.Buffer
 	_, err = body.ReadFrom(r.Body)
 	must(t, err)
-	if got := r.Header.Get("Etrun-Unoffered-Tools"); r.StatusCode != http.StatusOK || got != a.unoffered {
+	if got := r.Header.Get("Etrun-Tools-Not-Offered"); r.StatusCode != http.StatusOK || got != a.unoffered {
 		t.Fatalf("%d, not offered %q, want %q: %s", r.StatusCode, got, a.unoffered, body.Bytes())
 	}
 	for line := range strings.Lines(body.String()) {

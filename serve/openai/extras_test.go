@@ -94,7 +94,7 @@ func TestUnofferedTools(t *testing.T) {
 			r, err := http.Post(p.http.URL+c.path, "application/json", strings.NewReader(body+`,"tools":[`+c.tools+`]`+end))
 			must(t, err)
 			must(t, r.Body.Close())
-			if got := r.Header.Get("Etrun-Unoffered-Tools"); r.StatusCode != http.StatusOK || got != c.header {
+			if got := r.Header.Get("Etrun-Tools-Not-Offered"); r.StatusCode != http.StatusOK || got != c.header {
 				t.Errorf("%s %s: %d, named %q, want %q", c.path, c.tools, r.StatusCode, got, c.header)
 			}
 		}

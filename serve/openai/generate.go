@@ -52,7 +52,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests
 		j, err = into.Job(forms.NewMaker(r.Context(), beside))
 	}
 	if err == nil && j.Unoffered != "" {
-		w.Header().Set("Etrun-Unoffered-Tools", j.Unoffered)
+		w.Header().Set("Etrun-Tools-Not-Offered", j.Unoffered)
 	}
 	h.run(w, r, into, j, beside.Beside(), err)
 }

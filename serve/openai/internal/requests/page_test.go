@@ -42,7 +42,7 @@ A refused member is accepted with the values in the last column: they ask for no
 	"`logit_bias`" + `. A member that this page does not have gets 400 with the code ` + "`unknown_parameter`" + `.
 
 Tools of other types than ` + "`function` and `custom`" + `, such as ` + "`web_search` or `mcp`" + `, are not run by the server. The model knows nothing of them, and the header
-` + "`Etrun-Unoffered-Tools`" + ` of the answer names their types. Their members are not checked. A ` + "`tool_choice`" + ` that forces such a tool is refused.
+` + "`Etrun-Tools-Not-Offered`" + ` of the answer names their types. Their members are not checked. A ` + "`tool_choice`" + ` that forces such a tool is refused.
 `
 
 // rowsOf returns the rows of the members of an object, by their paths.

@@ -62,14 +62,14 @@ func (r *Chat) tool(place string, raw json.RawMessage) (*toolcall.Tool, json.Raw
 	if err := decodeObject(place, raw, t); err != nil {
 		return nil, nil, err
 	}
-	name := t.Function.Name
+	var err error
+	at := place + "." + t.Type
 	switch {
 	case t.Type == "custom":
-		name, r.custom = t.Custom.Name, true
-		place += ".custom"
+		raw, err = t.AsFunction(at)
+		r.custom = true
 	case t.Type == "function":
-		place += ".function"
-	case t.Type == "" || name != "":
+	case t.Type == "" || t.Function.Name != "":
 		return nil, nil, fault.Refused(place+".type", "%s, want function", fault.Quote(t.Type))
 	default:
 		if kind := strings.Trim(fault.Quote(t.Type), `"`); !slices.Contains(r.unoffered, kind) {
@@ -77,12 +77,8 @@ func (r *Chat) tool(place string, raw json.RawMessage) (*toolcall.Tool, json.Raw
 		}
 		return nil, nil, nil
 	}
-	if !toolcall.IsToolName(name) {
-		return nil, nil, toolcall.BadName(place+".name", name)
-	}
-	var err error
-	if t.Type == "custom" {
-		raw, err = t.AsFunction(place)
+	if err == nil && !toolcall.IsToolName(t.Function.Name) {
+		err = toolcall.BadName(at+".name", t.Function.Name)
 	}
 	return t, raw, err
 }

@@ -39,8 +39,7 @@ var syntaxes = map[string]struct {
 
 // AsFunction makes a custom tool, at a place of the request, the function that templates know. It returns that as JSON.
 func (t *Tool) AsFunction(place string) (json.RawMessage, error) {
-	c, f := &t.Custom, &t.Function
-	input := map[string]string{"type": "string"}
+	c, f, of := &t.Custom, &t.Function, ""
 	f.Name, f.custom = c.Name, true
 	if x := c.Format; x != nil && x.Type != "text" {
 		g := x.Grammar
@@ -54,19 +53,15 @@ func (t *Tool) AsFunction(place string) (json.RawMessage, error) {
 			return nil, fault.Refused(place+".format.grammar.syntax", "%s, want lark or regex", fault.Quote(g.Syntax))
 		}
 		f.syntax, f.Strict = g, true
-		input["description"] = syntaxes[g.Syntax].text + "\n" + g.Definition
+		of = `,"description":` + Quoted(syntaxes[g.Syntax].text+"\n"+g.Definition)
 	}
-	var err error
-	f.Parameters, err = json.Marshal(map[string]any{"type": "object", "properties": map[string]any{inputName: input},
-		"required": []string{inputName}, "additionalProperties": false})
-	if err != nil { // cannot happen: these are strings
-		return nil, err
-	}
-	offered := map[string]any{"name": f.Name, "parameters": f.Parameters}
+	f.Parameters = json.RawMessage(`{"type":"object","properties":{"` + inputName + `":{"type":"string"` + of + `}},"required":["` + inputName +
+		`"],"additionalProperties":false}`)
+	about := ""
 	if string(OrNull(c.Description)) != "null" {
-		offered["description"] = c.Description
+		about = `"description":` + string(c.Description) + ","
 	}
-	return json.Marshal(map[string]any{"type": "function", "function": offered})
+	return json.RawMessage(`{"type":"function","function":{"name":` + Quoted(f.Name) + `,` + about + `"parameters":` + string(f.Parameters) + `}}`), nil
 }
 
 // input returns the form of the input of a tool as JSON.
