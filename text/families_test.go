@@ -3,6 +3,7 @@ package text
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -76,6 +77,12 @@ func TestFamilyTemplates(t *testing.T) {
 		}
 		if got := shown(m, prompt); got != c.want {
 			t.Errorf("%s: got %q\nwant %q", c.name, got, c.want)
+		}
+		call.Arguments = json.RawMessage(`"{\"town\": \"Os"`) // a reply that was cut
+		prompt, _, err = m.EncodeConversation(tmpl, &Conversation{Messages: []Message{{Role: user, Content: "q"},
+			{Role: assistant, Calls: []Call{call}}, {Role: "tool", Content: "r", CallID: "i"}}})
+		if got := shown(m, prompt); err != nil || !strings.Contains(got, `{"town": "Os`) {
+			t.Errorf("%s: arguments that were cut: got %q, %v", c.name, got, err)
 		}
 		if id, _ := m.tok.ID(c.ends); !slices.Contains(ends, id) {
 			t.Errorf("%s: ends %d, want %d among them", c.name, ends, id)

@@ -359,9 +359,8 @@ func (o *own) token(tok tokenizer.Tokenizer, n *names, name string, id int) stri
 	return ""
 }
 
-// withMembers returns the conversation with arguments that are strings as members, for templates that write each member of arguments;
-// nil if there are none.
-func (d *Conversation) withMembers() *Conversation {
+// withText returns the conversation with other arguments for those that are strings; nil if there are none.
+func (d *Conversation) withText(change func(text json.RawMessage) json.RawMessage) *Conversation {
 	with, found := *d, false
 	with.Messages = slices.Clone(d.Messages)
 	for i := range with.Messages {
@@ -369,7 +368,7 @@ func (d *Conversation) withMembers() *Conversation {
 		m.Calls = slices.Clone(m.Calls)
 		for k := range m.Calls {
 			if a := &m.Calls[k].Arguments; strings.HasPrefix(string(*a), `"`) {
-				found, *a = true, slices.Concat(json.RawMessage(`{"arguments":`), *a, json.RawMessage("}"))
+				found, *a = true, change(*a)
 			}
 		}
 	}
@@ -397,9 +396,17 @@ func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 		return nil, &TemplateError{t.name, t.own.lost}
 	}
 	s, err := t.own.render(m.tok, n, d, !d.Continue)
-	if err != nil {
-		if with := d.withMembers(); with != nil {
-			s, err = t.own.render(m.tok, n, with, !d.Continue)
+	if other := d.withText(func(a json.RawMessage) json.RawMessage { return slices.Concat(json.RawMessage(`"?`), a[1:]) }); other != nil {
+		if err == nil {
+			var same string
+			if same, err = t.own.render(m.tok, n, other, !d.Continue); err == nil && same == s {
+				err = errors.New("it does not write arguments that are text")
+			}
+		}
+		if err != nil { // it writes each member of arguments
+			s, err = t.own.render(m.tok, n, d.withText(func(a json.RawMessage) json.RawMessage {
+				return slices.Concat(json.RawMessage(`{"arguments":`), a, json.RawMessage("}"))
+			}), !d.Continue)
 		}
 	}
 	if err != nil {
