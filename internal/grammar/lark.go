@@ -44,7 +44,8 @@ const larkText = `"(?:\\.|[^"\\\n])*"i?`
 // What is translated to GBNF. Names with a hyphen are not the grammar's; a terminal has its number between bytes 1, a rule follows a
 // byte 0.
 var (
-	larkTerminal = regexp.MustCompile(`//[^\n]*|#[^\n]*|(` + larkText + `)[ \t]*\.\.[ \t]*(` + larkText + `)|` + larkText + `|/(?:\\.|[^/\\\n])+/[a-z]*`)
+	larkTerminal = regexp.MustCompile(`//[^\n]*|#[^\n]*|(` + larkText + `)[ \t]*\.\.[ \t]*(` + larkText + `)|` + larkText +
+		`|/(?:\\.|[^/\\\n])+/[a-z]*`)
 	larkImport   = regexp.MustCompile(`(?m)^%import[ \t]+common(?:\.(\w+)(?:[ \t]*->[ \t]*(\w+))?|[ \t]*\(([^)]*)\))`)
 	larkKnown    = regexp.MustCompile(`~[ \t]*\d+(?:[ \t]*\.\.[ \t]*\d+)?|->[ \t]*\w+|\x01\d+\x01|(?m:^%ignore\b)`)
 	larkUnknown  = regexp.MustCompile(`[^\w\s:|()\[\]*+?!].*`)

@@ -225,10 +225,10 @@ func checkCustomResponse(t *testing.T, p *peer, body string, want *regexp.Regexp
 		t.Errorf("%s: no end of the input: %s", body, data)
 	}
 	var items struct{ Output []json.RawMessage }
-	status, data = ask(t, p, "POST", asResponse, body+"}")
+	_, data = ask(t, p, "POST", asResponse, body+"}")
 	must(t, json.Unmarshal(data, &items))
 	back := fmt.Sprintf(`{"max_output_tokens":1,"input":[{"role":"user","content":"x"},%s,{"type":"custom_tool_call_output","call_id":"c","output":"y"}]}`, items.Output[0])
-	if status, data = ask(t, p, "POST", asResponse, back); status != http.StatusOK {
+	if status, data := ask(t, p, "POST", asResponse, back); status != http.StatusOK {
 		t.Errorf("%s: sent back: %s", back, data)
 	}
 }

@@ -45,10 +45,11 @@ var common = Object{
 
 	"cache_salt": {},
 
-	"user": {use: inert}, "metadata": {use: inert}, "store": {use: inert, why: "nothing is stored"}, "safety_identifier": {use: inert}, "request_id": {use: inert},
+	"user": {use: inert}, "metadata": {use: inert}, "safety_identifier": {use: inert}, "request_id": {use: inert},
+	"store": {use: inert, why: "nothing is stored"}, "service_tier": {use: inert, why: "all requests have the same"},
 	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
-	"client_metadata": {use: inert}, "service_tier": {use: inert, why: "all requests have the same"}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
-	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
+	"client_metadata": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert}, "prediction": {use: inert},
+	"mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
 	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
 	"structured_outputs": {inside: Object{"json": {}, "regex": {}, "choice": {most: maxMessages}, "grammar": {}, "json_object": {},
@@ -98,9 +99,6 @@ var messageMembers = Object{
 	"prefix": no("want continue_final_message", "false"),
 }
 
-// named are the members of the name of a tool.
-var named = Object{"name": {}}
-
 // chatTools are the members of tools of chats, by their type. Descriptions are for the template.
 var chatTools = map[string]Object{
 	"function": {"type": {}, "function": {inside: Object{"name": {}, "description": {}, "parameters": {}, "strict": {}}}},
@@ -108,12 +106,14 @@ var chatTools = map[string]Object{
 		"grammar": {inside: Object{"syntax": {}, "definition": {}}}}}}}},
 }
 
-// chatNames are the members of the name of a tool, by its type.
-var chatNames = map[string]Object{"function": {"type": {}, "function": {inside: named}}, "custom": {"type": {}, "custom": {inside: named}}}
+// toolNames are the members of the name of a tool, by its type: of responses, or of chats.
+var toolNames = map[string]Object{"function": {"type": {}, "name": {}, "function": {inside: Object{"name": {}}}},
+	"custom": {"type": {}, "name": {}, "custom": {inside: Object{"name": {}}}}}
 
-// chatChoices are the members of tool_choice of chats, by its type.
-var chatChoices = with(map[string]Object{"allowed_tools": {"type": {},
-	"allowed_tools": {inside: Object{"mode": {}, "tools": {most: toolcall.MaxTools, types: chatNames}}}}}, chatNames)
+// toolChoices are the members of tool_choice, by its type.
+var toolChoices = with(map[string]Object{"allowed_tools": with(Object{"type": {}, "allowed_tools": {inside: allowed}}, allowed)}, toolNames)
+
+var allowed = Object{"mode": {}, "tools": {most: toolcall.MaxTools, types: toolNames}}
 
 // ChatMembers are those of chat completions.
 var ChatMembers = with(Object{
@@ -121,7 +121,7 @@ var ChatMembers = with(Object{
 	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": {},
 	"modalities": no(noMedia, `["text"]`, "[]"), "audio": no(noMedia), "parallel_tool_calls": {},
 	"tools":         {most: toolcall.MaxTools, types: chatTools},
-	"tool_choice":   {types: chatChoices},
+	"tool_choice":   {types: toolChoices},
 	"functions":     no(noTools, "[]"),
 	"function_call": no(noTools, `"none"`, `"auto"`), "web_search_options": no(noTools),
 	"reasoning_effort": {why: "only `none` has an effect without a variable of the template"},

@@ -17,7 +17,7 @@ import (
 const (
 	logProbs = "message.output_text.logprobs"
 	noStore  = "nothing is stored: want all items in input"
-	noItem   = "want the types message, function_call, function_call_output, custom_tool_call, custom_tool_call_output and reasoning"
+	noItem   = "want the types message, function_call, custom_tool_call, the output of these, and reasoning"
 )
 
 // itemPart are the members of a part of an item's text.
@@ -54,26 +54,24 @@ var flatTools = map[string]Object{
 		"allowed_callers": {use: inert}, "defer_loading": {use: inert}},
 }
 
-// flatNames are the members of the name of a tool, by its type.
-var flatNames = map[string]Object{"function": {"type": {}, "name": {}}, "custom": {"type": {}, "name": {}}}
-
 // ResponseMembers are those of responses.
 var ResponseMembers = Object{
 	"model": {}, "input": {types: itemTypes, most: maxMessages}, "instructions": {},
-	"tools":               {most: toolcall.MaxTools, types: flatTools},
-	"tool_choice":         {types: with(map[string]Object{"allowed_tools": {"type": {}, "mode": {}, "tools": {most: toolcall.MaxTools, types: flatNames}}}, flatNames)},
-	"parallel_tool_calls": {}, "max_output_tokens": {},
+	"tools":       {most: toolcall.MaxTools, types: flatTools},
+	"tool_choice": {types: toolChoices}, "parallel_tool_calls": {}, "max_output_tokens": {},
 	"temperature": {}, "top_p": {},
 	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": common["stream_options"].inside["include_obfuscation"]}},
 	"text": {inside: Object{"format": {inside: Object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
 		"strict": {use: inert}}}, "verbosity": {use: inert}}},
-	"reasoning": {inside: Object{"effort": {}, "summary": {use: inert, why: "thoughts are not summarized"}, "generate_summary": {use: inert}, "context": {use: inert},
-		"mode": {use: inert}}},
-	"metadata": {why: "repeated in the response"}, "cache_salt": {}, "include": {use: inert, most: maxStopIDs, why: "but `" + logProbs + "`, which is refused"},
+	"reasoning": {inside: Object{"effort": {}, "summary": {use: inert, why: "thoughts are not summarized"},
+		"generate_summary": {use: inert}, "context": {use: inert}, "mode": {use: inert}}},
+	"metadata": {why: "repeated in the response"}, "cache_salt": {},
+	"include":              {use: inert, most: maxStopIDs, why: "but `" + logProbs + "`, which is refused"},
 	"previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
 	"background":   no("a response is generated while the client waits", "false"),
-	"top_logprobs": no(noDetail, "0"), "moderation": common["moderation"], "context_management": no("shorten the input", "[]"),
-	"truncation": {use: inert}, "max_tool_calls": {use: inert}, // of tools that the server runs
+	"top_logprobs": no(noDetail, "0"), "moderation": common["moderation"],
+	"context_management": no("shorten the input", "[]"),
+	"truncation":         {use: inert}, "max_tool_calls": {use: inert}, // of tools that the server runs
 	"user": {use: inert}, "store": {use: inert, why: "nothing is stored"}, "safety_identifier": {use: inert}, "service_tier": common["service_tier"],
 	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
 	"client_metadata": {use: inert},

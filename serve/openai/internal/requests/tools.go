@@ -46,7 +46,7 @@ func (r *Chat) Use() (*toolcall.Use, error) {
 	case len(u.Tools) == 0 && c.single:
 		return nil, fault.Refused("tool_choice", "no tool %s", fault.Quote(c.Tools[0].name()))
 	case len(u.Tools) == 0 && c.must():
-		return nil, fault.Refused("tool_choice", "required, and no tool is a function or a custom tool that it allows: the server runs no others")
+		return nil, fault.Refused("tool_choice", "required, without a function or custom tool that it allows: the server runs no others")
 	case len(u.Tools) == 0:
 		return nil, nil
 	}

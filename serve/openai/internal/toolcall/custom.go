@@ -61,7 +61,8 @@ func (t *Tool) AsFunction(place string) (json.RawMessage, error) {
 	if string(OrNull(c.Description)) != "null" {
 		about = `"description":` + string(c.Description) + ","
 	}
-	return json.RawMessage(`{"type":"function","function":{"name":` + Quoted(f.Name) + `,` + about + `"parameters":` + string(f.Parameters) + `}}`), nil
+	return json.RawMessage(`{"type":"function","function":{"name":` + Quoted(f.Name) + `,` + about + `"parameters":` + string(f.Parameters) +
+		`}}`), nil
 }
 
 // input returns the form of the input of a tool as JSON.
@@ -138,7 +139,8 @@ func (u *unwrapper) characters() (n int) {
 		case rest[0] == '\\':
 			size = 6
 			unit, after := rest[2:min(6, len(rest))], rest[min(6, len(rest)):]
-			if high, err := strconv.ParseUint(unit, 16, 16); err == nil && high>>10 == 0xd800>>10 && strings.HasPrefix(`\u`, after[:min(2, len(after))]) {
+			high, err := strconv.ParseUint(unit, 16, 16)
+			if err == nil && high>>10 == 0xd800>>10 && strings.HasPrefix(`\u`, after[:min(2, len(after))]) {
 				size = 12 // with its other half
 			}
 		}
