@@ -28,6 +28,12 @@ func FuzzRequest(f *testing.F) {
 			`{"type":"function_call","call_id":"i","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"i","output":"r"}],` +
 			`"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true}],"tool_choice":"auto","reasoning":{"effort":"low"}}`,
 		`{"model":"m","input":["a","b"],"encoding_format":"base64","dimensions":8.0,"user":"u"}`, `{"input":[[1,2],[3]]}`, `{"input":[1,2]}`,
+		`{"messages":[{"role":"assistant","tool_calls":[{"id":"i","type":"custom","custom":{"name":"f","input":"x"}}]}],"tools":[{"type":"custom","custom":{"name":"f",` +
+			`"description":"d","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: \"x\""}}}},{"type":"mcp"}],` +
+			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"custom","custom":{"name":"f"}}]}}}`,
+		`{"input":[{"type":"custom_tool_call","call_id":"i","name":"f","input":"x"},{"type":"custom_tool_call_output","call_id":"i","output":"r"}],` +
+			`"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":"a+"}},{"type":"web_search"}],` +
+			`"tool_choice":{"type":"custom","name":"f"},"include":["x"]}`,
 		`{"prompt":"x","guided_json":{"type":"array","items":{"enum":[1,"a"]}}}`,
 	} {
 		f.Add([]byte(body))
