@@ -34,7 +34,12 @@ func (f *Form) Size() int { return f.grammar.Size() }
 // JSONForm returns the form of JSON objects.
 func JSONForm(limits ...FormLimit) (*Form, error) { return newForm(grammar.JSON(limitsOf(limits)...)) }
 
-// SchemaForm returns the form of JSON texts that a JSON schema accepts. docs/serve-reference.md lists the keywords; others are an error.
+// NotEnforced returns pointers to the keywords of JSON schemas that texts of the form may not satisfy, such as "#/properties/a/not": a
+// finished text has to be checked. docs/serve-reference.md lists them.
+func (f *Form) NotEnforced() []string { return f.grammar.NotEnforced() }
+
+// SchemaForm returns the form of JSON texts that a JSON schema accepts, but for the keywords of NotEnforced. docs/serve-reference.md lists what is
+// written.
 func SchemaForm(schema []byte, limits ...FormLimit) (*Form, error) {
 	return newForm(grammar.Schema(schema, limitsOf(limits)...))
 }

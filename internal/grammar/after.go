@@ -24,6 +24,7 @@ func (g *Grammar) part(b *Builder, next int32) int32 {
 	for _, first := range g.rules {
 		b.rules = append(b.rules, first+node0)
 	}
+	b.skipped = append(b.skipped, g.skipped...)
 	return Call(g.start+rule0)(b, next)
 }
 

@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 // A builder whose schema is refused can go on: no call of the schema's rules is left.
 func TestRefusedSchema(t *testing.T) {
 	for _, bad := range []string{
-		`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"nosuch":1}}}`,
+		`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"type":"nosuch"}}}`,
 		`{"type":"array","items":{"type":"string","minLength":19999},"prefixItems":[{"type":"array","items":{},"minItems":20000},` +
 			strings.Repeat(`{"type":"string","minLength":19998},`, 20) + `{"type":"null"}]}`,
 	} {
@@ -69,7 +70,7 @@ func TestLargeSchemas(t *testing.T) {
 		"pattern":       `{"type":"string","pattern":"` + strings.Repeat("x", 100_000) + `"}`,
 	} {
 		begin := time.Now()
-		if _, err := Schema([]byte(s)); (err == nil) != (name == "references") {
+		if _, err := Schema([]byte(s)); (err == nil) != slices.Contains([]string{"references", "oneOf of objects", "pattern"}, name) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if d := time.Since(begin); d > 20*time.Second {
@@ -120,7 +121,7 @@ func TestManySchemas(t *testing.T) {
 		if list[i], err = b.Schema([]byte(`{"type":"integer"}`)); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Check([]byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)); err != nil {
+		if _, err := b.Check([]byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,29 +14,38 @@ import (
 // ecma returns a regular expression of ECMA 262 with the flag u, as JSON schemas recommend it, in the syntax of package regexp. Escapes
 // of punctuation and brackets that are characters, which only expressions without the flag have, are read as there. Other syntax is an
 // error that names it.
-func ecma(s string) (string, error) {
+//
+// Look-ahead is in groups with names, and alone is true if there is none, nor another condition on what is around.
+func ecma(s string) (text string, alone bool, err error) {
 	if len(s) > maxPattern {
-		return "", fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
+		return "", false, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
 	}
 	e := &ecmaReader{rest: s}
 	var b strings.Builder
 	for e.rest != "" {
 		t, err := e.next()
 		if err != nil {
-			return "", fmt.Errorf("a regular expression of ECMA 262 that is not supported: %w", err)
+			return "", false, fmt.Errorf("a regular expression of ECMA 262 that is not supported: %w", err)
 		}
 		b.WriteString(t)
 	}
 	if e.with != "" && e.without != "" {
-		return "", fmt.Errorf("a regular expression of ECMA 262 that is not supported: %q needs the flag u, and %q is an error with it", e.with,
-			e.without)
+		return "", false, fmt.Errorf("a regular expression of ECMA 262 that is not supported: %q needs the flag u, and %q is an error with it",
+			e.with, e.without)
 	}
-	return b.String(), nil
+	return b.String(), e.conditions == 0, nil
 }
+
+// Beginnings of the names of groups that are conditions on what follows. Package syntax has no look-ahead; these are in its syntax.
+const (
+	aheadName    = "ahead"
+	notAheadName = "notAhead"
+)
 
 // ecmaReader reads a regular expression.
 type ecmaReader struct {
 	rest          string
+	conditions    int    // on what is before or after, which no part can be made of alone
 	with, without string // what means a set or a character with the flag u only, and without it only; empty for none
 }
 
@@ -52,6 +61,11 @@ var (
 func (e *ecmaReader) next() (string, error) {
 	switch e.rest[0] {
 	case '\\':
+		if strings.HasPrefix(e.rest, `\b`) || strings.HasPrefix(e.rest, `\B`) {
+			edge := e.rest[:2]
+			e.conditions, e.rest = e.conditions+1, e.rest[2:]
+			return edge, nil
+		}
 		a, err := e.escape(false)
 		if err != nil || !a.set {
 			return quotedRune(a.char), err
@@ -101,8 +115,12 @@ func (e *ecmaReader) group() (string, error) {
 		begin = "("
 	case strings.HasPrefix(e.rest, "(?P<"):
 		return "", fmt.Errorf("%.20q: want (?<", e.rest)
+	case strings.HasPrefix(e.rest, "(?=") || strings.HasPrefix(e.rest, "(?!"):
+		name := map[byte]string{'=': aheadName, '!': notAheadName}[e.rest[2]]
+		e.conditions, e.rest = e.conditions+1, e.rest[3:]
+		return fmt.Sprintf("(?P<%s%d>", name, e.conditions), nil
 	default:
-		return "", fmt.Errorf("%.20q: look-around or flags", e.rest)
+		return "", fmt.Errorf("%.20q: look-behind or flags", e.rest)
 	}
 	e.rest = e.rest[len(begin):]
 	return "(?:", nil
@@ -222,8 +240,6 @@ func (e *ecmaReader) escape(class bool) (atom, error) {
 	}
 	kind := "the escape"
 	switch {
-	case c == 'b' || c == 'B':
-		kind = "a word boundary"
 	case c == 'k' || '1' <= c && c <= '9':
 		kind = "a back-reference"
 	}
@@ -262,6 +278,13 @@ func (e *ecmaReader) property(negated bool) (string, bool) {
 		return "", false
 	}
 	key, name, pair := strings.Cut(inner[1:], "=")
+	if binary := binaryProperties[key]; binary != nil && !pair {
+		e.rest, e.with = rest, `\p{`
+		if negated {
+			return rangesText(others(binary())), true
+		}
+		return rangesText(binary()), true
+	}
 	if !pair {
 		key, name = "gc", key
 	}

@@ -51,6 +51,7 @@ type Builder struct {
 	json  *jsonParts // nil before the first schema
 	err   error
 
+	skipped []string // keywords of schemas that are not enforced
 	limits  []Limit
 	counted int // nodes that the limits allow
 }
@@ -255,6 +256,7 @@ type Grammar struct {
 	start   int32
 	classes [256]uint8 // of bytes that no node tells apart
 	width   int        // number of classes
+	skipped []string
 
 	mu   sync.Mutex
 	kept [2]distances // the last ones: for all tokens, and without some
@@ -271,6 +273,9 @@ type distances struct {
 
 // Size returns the number of states, which bounds the memory of a grammar: about a hundred bytes each.
 func (g *Grammar) Size() int { return len(g.nodes) }
+
+// NotEnforced returns pointers to the keywords of schemas that texts of the grammar may not satisfy, such as "#/properties/a/not".
+func (g *Grammar) NotEnforced() []string { return g.skipped }
 
 // distancesOf returns the distances for a vocabulary without excluded tokens, a sorted list. Texts one after the other share them:
 // clients send the same exclusions with each request.
@@ -402,7 +407,7 @@ func (b *Builder) Build(p Part) (*Grammar, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	g := &Grammar{nodes: b.nodes, rules: b.rules, start: r}
+	g := &Grammar{nodes: b.nodes, rules: b.rules, start: r, skipped: b.skipped}
 	if err := g.order(); err != nil {
 		return nil, err
 	}

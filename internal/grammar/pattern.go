@@ -8,27 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-var (
-	clock = Seq(Alt(Seq(Between('0', '1'), digit), Seq(Text("2"), Between('0', '3'))), Text(":"), Between('0', '5'), digit, Text(":"),
-		Between('0', '5'), digit)
-	day = Seq(decimal.sameLength("0001", "9999"), Text("-"),
-		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), Between('0', '2'))), Text("-"),
-		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), digit), Seq(Text("2"), Between('0', '8'))))
-	lowHex = Alt(digit, Between('a', 'f'))
-	octet  = Alt(natural(0, 255, nothing)...)
-	word   = Repeat(Alt(Between('a', 'z'), digit), 1, 15) // the part before @ has at most 64 characters
-)
-
-// formats are the formats of strings: not all strings of a format, but each of these is one.
-var formats = map[string]Part{
-	"date": day, "time": Seq(clock, Text("Z")), "date-time": Seq(day, Text("T"), clock, Text("Z")),
-	"ipv4":  Seq(octet, Text("."), octet, Text("."), octet, Text("."), octet),
-	"uuid":  Seq(hexes(8), Text("-"), hexes(4), Text("-"), hexes(4), Text("-"), hexes(4), Text("-"), hexes(12)),
-	"email": Seq(word, Repeat(Seq(Text("."), word), 0, 3), Text("@"), word, Repeat(Seq(Text("."), word), 1, 3)),
-}
-
-func hexes(n int) Part { return Repeat(lowHex, n, n) }
-
 // maxPattern bounds the bytes of regular expressions.
 const maxPattern = 4096
 
@@ -59,9 +38,12 @@ func Pattern(s string, limits ...Limit) (*Grammar, error) {
 // pattern returns strings of JSON that match a regular expression of ECMA 262 from their beginning to their end. Of a class,
 // characters between space and ~ are used if there are any: the dialects of regular expressions differ in the others.
 func pattern(s string) (Part, error) {
-	t, err := ecma(s)
+	t, alone, err := ecma(s)
 	if err != nil {
 		return nil, err
+	}
+	if !alone {
+		return nil, errors.New("look-ahead or a word boundary")
 	}
 	return inString.pattern(t)
 }
@@ -135,17 +117,21 @@ func bothCases(r rune) (ranges []rune) {
 
 // class returns a character of a class, or of all.
 func (w writer) class(re *syntax.Regexp) (Part, error) {
-	ranges := re.Rune
-	switch re.Op {
-	case syntax.OpAnyChar:
-		ranges = others(nil)
-	case syntax.OpAnyCharNotNL:
-		ranges = others([]rune{'\n', '\n'})
-	}
-	if p := w.ranges(ranges); p != nil {
+	if p := w.ranges(rangesOf(re)); p != nil {
 		return p, nil
 	}
 	return nil, errors.New("a class without characters that can be written")
+}
+
+// rangesOf returns the characters of a class, or all.
+func rangesOf(re *syntax.Regexp) []rune {
+	switch re.Op {
+	case syntax.OpAnyChar:
+		return others(nil)
+	case syntax.OpAnyCharNotNL:
+		return others([]rune{'\n', '\n'})
+	}
+	return re.Rune
 }
 
 // list combines the parts of several expressions.
@@ -164,9 +150,8 @@ func (w writer) list(sub []*syntax.Regexp, edges func(i int) (begins, ends bool)
 
 // repeated returns the part of an expression that is repeated.
 func (w writer) repeated(re *syntax.Regexp) (Part, error) {
-	counts, ok := map[syntax.Op][2]int{syntax.OpStar: {0, -1}, syntax.OpPlus: {1, -1}, syntax.OpQuest: {0, 1},
-		syntax.OpRepeat: {re.Min, re.Max}}[re.Op]
-	if !ok {
+	counts := countsOf(re)
+	if counts == nil {
 		return nil, fmt.Errorf("%.40q is not supported here", re.String())
 	}
 	p, err := w.part(re.Sub[0], false, false)
@@ -174,6 +159,11 @@ func (w writer) repeated(re *syntax.Regexp) (Part, error) {
 		return nil, err
 	}
 	return Repeat(p, counts[0], counts[1]), nil
+}
+
+// countsOf returns how often an expression is repeated, nil if it is none of that kind.
+func countsOf(re *syntax.Regexp) []int {
+	return map[syntax.Op][]int{syntax.OpStar: {0, -1}, syntax.OpPlus: {1, -1}, syntax.OpQuest: {0, 1}, syntax.OpRepeat: {re.Min, re.Max}}[re.Op]
 }
 
 // class returns a character of ranges as in a string of JSON, nil if there is none. Those beyond 16 bits are two characters for some
@@ -194,7 +184,7 @@ func class(ranges []rune) Part {
 		}
 	}
 	if plain != nil {
-		return Alt(plain...)
+		return oneOf(plain)
 	}
 	if p := characters(short); p != nil {
 		return Alt(append(control, p)...)
@@ -223,6 +213,14 @@ func runes(low, high rune) Part {
 			list = append(list, Text(`\`+string(special)))
 		}
 		low = max(low, special+1)
+	}
+	return oneOf(list)
+}
+
+// oneOf is Alt without a state for one part alone: so that it can be a part of a fixed text.
+func oneOf(list []Part) Part {
+	if len(list) == 1 {
+		return list[0]
 	}
 	return Alt(list...)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -15,9 +16,15 @@ import (
 // source is a schema, with what its parts need to know about it.
 type source struct {
 	root  any
-	bases map[*jinja.Dict]any // what pointers in $ref begin at, for those within a part with an $id of its own
-	lone  bool                // a string is no Unicode text
-	old   string              // the $schema, if it is of a draft before 2020-12
+	bases map[*jinja.Dict]base
+	named map[string]located // parts by their $id, and by an $anchor behind that
+	lone  bool               // a string is no Unicode text
+}
+
+// base is the part with an $id around a reference, at which its pointer begins.
+type base struct {
+	v  any
+	id *url.URL
 }
 
 // read reads a schema.
@@ -26,33 +33,50 @@ func read(text []byte) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &source{root: root, bases: make(map[*jinja.Dict]any), lone: !isText(text)}
-	if top, ok := root.(*jinja.Dict); ok {
-		draft, _ := top.Get("$schema").(string)
-		if strings.Contains(draft, "//json-schema.org/") && !strings.Contains(draft, "2020-12") {
-			d.old = draft
-		}
-	}
-	d.locate(root, root)
-	return d, nil
+	s := &source{root: root, bases: make(map[*jinja.Dict]base), named: make(map[string]located), lone: !isText(text)}
+	s.locate(root, base{root, &url.URL{}}, "#")
+	return s, nil
 }
 
-// locate finds the bases of the references in a value.
-func (s *source) locate(v, base any) {
+// references are the keywords that stand for another part.
+var references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
+
+// locate finds the bases of the references in a value, and the parts with names.
+func (s *source) locate(v any, b base, path string) {
 	switch x := v.(type) {
 	case *jinja.List:
-		for _, item := range x.Items {
-			s.locate(item, base)
+		for i, item := range x.Items {
+			s.locate(item, b, path+"/"+strconv.Itoa(i))
 		}
 	case *jinja.Dict:
-		if id, ok := x.Get("$id").(string); ok && !strings.HasPrefix(id, "#") { // "#name" was a name, before draft 2019-09
-			base = x
+		id, ok := x.Get("$id").(string)
+		if !ok {
+			id, ok = x.Get("id").(string) // of draft 4
+			ok = ok && v == s.root
 		}
-		if has(x, "$ref") {
-			s.bases[x] = base
+		u, err := url.Parse(id)
+		switch {
+		case !ok || err != nil:
+		case strings.HasPrefix(id, "#"): // "#name" was a name, before draft 2019-09
+			s.named[b.id.String()+id] = located{x, path}
+		default:
+			u = b.id.ResolveReference(u)
+			u.Fragment = ""
+			b = base{x, u}
+			s.named[u.String()] = located{x, path}
+		}
+		for _, key := range []string{"$anchor", "$dynamicAnchor"} {
+			if name, ok := x.Get(key).(string); ok {
+				s.named[b.id.String()+"#"+name] = located{x, path}
+			}
+		}
+		if slices.ContainsFunc(references, func(key string) bool { return has(x, key) }) {
+			s.bases[x] = b
 		}
 		for _, k := range x.Keys() {
-			s.locate(x.Get(k), base)
+			if k != "enum" && k != "const" {
+				s.locate(x.Get(k), b, path+"/"+escaped(k.(string)))
+			}
 		}
 	}
 }
@@ -103,39 +127,48 @@ func (c *compiler) text(s, path string) error {
 	return nil
 }
 
-// reference returns the part of a schema elsewhere in the document.
-func (c *compiler) reference(d *jinja.Dict, path string) (Part, error) {
-	target, to, err := c.resolve(d)
-	if err != nil {
-		return nil, c.fail(path, "%w", err)
-	}
-	return c.schema(target, to)
-}
-
 // resolve returns what the reference of a schema stands for.
 func (c *compiler) resolve(d *jinja.Dict) (target any, path string, err error) {
-	s, _ := d.Get("$ref").(string)
-	if s != "#" && !strings.HasPrefix(s, "#/") {
-		return nil, "", fmt.Errorf("$ref %.100q: want one within the schema, such as #/$defs/name", s)
+	key := references[slices.IndexFunc(references, func(key string) bool { return has(d, key) })]
+	s, ok := d.Get(key).(string)
+	u, err := url.Parse(s)
+	if !ok || err != nil {
+		return nil, "", fmt.Errorf("%s %.100q: want one within the schema, such as #/$defs/name", key, s)
 	}
-	if err := c.text(s, "$ref"); err != nil {
+	if err := c.text(s, key); err != nil {
 		return nil, "", err
 	}
-	pointer, err := url.PathUnescape(s[1:])
-	if err != nil {
-		return nil, "", fmt.Errorf("$ref %.100q: %w", s, err)
+	b, ok := c.bases[d]
+	if !ok { // within a value
+		b = base{c.root, &url.URL{}}
 	}
-	at := c.bases[d]
-	if s == "#" {
-		return at, s, nil
+	at := located{b.v, "#"}
+	pointer := u.Fragment
+	if u.Fragment = ""; u.String() != "" {
+		u = b.id.ResolveReference(u)
+		if at, ok = c.named[u.String()]; !ok {
+			return nil, "", fmt.Errorf("%s %.100q: want one within the schema, such as #/$defs/name", key, s)
+		}
+	} else {
+		u = b.id
 	}
+	if named, ok := c.named[u.String()+"#"+pointer]; ok && pointer != "" {
+		return named.v, named.path, nil
+	}
+	if pointer == "" {
+		return at.v, at.path, nil
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return nil, "", fmt.Errorf("%s %.100q: there is no such schema", key, s)
+	}
+	v := at.v
 	for part := range strings.SplitSeq(pointer[1:], "/") {
 		c.work++
-		if at = member(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(part)); at == nil {
-			return nil, "", fmt.Errorf("$ref %.100q: there is no such schema", s)
+		if v = member(v, strings.NewReplacer("~1", "/", "~0", "~").Replace(part)); v == nil {
+			return nil, "", fmt.Errorf("%s %.100q: there is no such schema", key, s)
 		}
 	}
-	return at, s, nil
+	return v, strings.TrimSuffix(at.path, "/") + pointer, nil
 }
 
 // member returns a member of an object or a list by its name, nil if there is none.

@@ -1,12 +1,11 @@
 package grammar
 
 import (
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/internal/jinja"
@@ -21,22 +20,55 @@ type SchemaError struct {
 func (e *SchemaError) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *SchemaError) Unwrap() error { return e.Err }
 
-// compiler makes rules of a schema.
+// errNothing is the reason why a schema accepts no value, or none that is written.
+var errNothing = errors.New("no value is accepted")
+
+// compiler makes rules of schemas. What a value must be is a list of entries, all of which it has to satisfy.
 type compiler struct {
 	*Builder
 	*jsonParts
 	*source
-	rules map[*jinja.Dict]int32
-	depth int
-	work  int // comparisons of schemas of oneOf
+	rules    map[string]*schemaRule // by the entries
+	ids      map[*jinja.Dict]uint32
+	expanded map[splitKey][][]located
+	texts    map[string]Part // of strings, by what is demanded of them
+	chars    map[string]Part // of strings
+	depth    int
+	work     int // comparisons of schemas
+	textWork int // that is left for automata
+}
+
+// schemaRule is the rule of entries.
+type schemaRule struct {
+	id      int32
+	nothing bool
+}
+
+// located is a schema with its place.
+type located struct {
+	v    any
+	path string
+}
+
+// entry is a schema that is an object, without some of its keywords that stand for alternatives.
+type entry struct {
+	d    *jinja.Dict
+	path string
+	done uint16 // by the place in splitting
+}
+
+type splitKey struct {
+	d   *jinja.Dict
+	key string
 }
 
 // Limits on schemas.
 const (
-	maxDepth  = 64
-	maxLength = 20_000 // of strings and lists
-	maxWork   = 2_000_000
-	maxTypes  = 7 // there are no more
+	maxDepth   = 64
+	maxLength  = 20_000 // of strings and lists
+	maxWork    = 2_000_000
+	maxTypes   = 7 // there are no more
+	maxSkipped = 100
 )
 
 // JSON returns the grammar of JSON objects.
@@ -48,8 +80,8 @@ func JSON(limits ...Limit) (*Grammar, error) {
 // document is a value, before which tokenizers can put a space.
 func document(p Part) Part { return Seq(Opt(Text(" ")), p) }
 
-// Schema returns the grammar of JSON texts that a JSON schema accepts: not all of them, but each text of the grammar is one.
-// Keywords that are not supported are a *SchemaError.
+// Schema returns the grammar of JSON texts that a JSON schema accepts: not all of them, but each text of the grammar is one, except for
+// the keywords that NotEnforced names. A schema that cannot be used is a *SchemaError.
 func Schema(text []byte, limits ...Limit) (*Grammar, error) {
 	b := NewBuilder(limits...)
 	p, err := b.Schema(text)
@@ -59,26 +91,27 @@ func Schema(text []byte, limits ...Limit) (*Grammar, error) {
 	return b.Build(document(p))
 }
 
-// Check returns the error of a schema, and leaves the builder as it is.
-func (b *Builder) Check(text []byte) error {
+// Check returns the error of a schema and the keywords that are not enforced, and leaves the builder as it is.
+func (b *Builder) Check(text []byte) (notEnforced []string, err error) {
 	b.ofJSON()
-	nodes, rules := len(b.nodes), len(b.rules)
-	_, err := b.Schema(text)
-	b.nodes, b.rules = b.nodes[:nodes], b.rules[:rules]
-	return err
+	nodes, rules, skipped := len(b.nodes), len(b.rules), len(b.skipped)
+	_, err = b.Schema(text)
+	notEnforced = slices.Clone(b.skipped[skipped:])
+	b.nodes, b.rules, b.skipped = b.nodes[:nodes], b.rules[:rules], b.skipped[:skipped]
+	return notEnforced, err
 }
 
 // Schema returns the texts that a JSON schema accepts as a part: see the function of this name. After an error the builder is as
 // before.
 func (b *Builder) Schema(text []byte) (Part, error) {
 	b.ofJSON()
-	nodes, rules, failed := len(b.nodes), len(b.rules), b.err
+	nodes, rules, skipped, failed := len(b.nodes), len(b.rules), len(b.skipped), b.err
 	p, err := b.schema(text)
 	if err == nil && failed == nil {
 		err = b.err
 	}
 	if err != nil { // there may be calls of rules that are not defined
-		b.nodes, b.rules, b.err = b.nodes[:nodes], b.rules[:rules], failed
+		b.nodes, b.rules, b.skipped, b.err = b.nodes[:nodes], b.rules[:rules], b.skipped[:skipped], failed
 	}
 	return p, err
 }
@@ -88,133 +121,337 @@ func (b *Builder) schema(text []byte) (Part, error) {
 	if err != nil {
 		return nil, &SchemaError{"#", err}
 	}
-	c := &compiler{b, b.ofJSON(), s, make(map[*jinja.Dict]int32), 0, 0}
-	return c.schema(s.root, "#")
+	c := &compiler{Builder: b, jsonParts: b.ofJSON(), source: s, rules: make(map[string]*schemaRule), ids: make(map[*jinja.Dict]uint32),
+		expanded: make(map[splitKey][][]located), texts: make(map[string]Part), chars: make(map[string]Part), textWork: maxTextWork}
+	return c.all([]located{{s.root, "#"}}, "#")
 }
-
-// annotations are keywords without an effect on what is accepted.
-var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
-	"$defs", "definitions", "deprecated", "readOnly", "writeOnly"}
 
 // typed are the keywords for values of a type, by which a schema without a type is known.
 var typed = map[string][]string{
-	"object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
-	"array":  {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"},
-	"string": {"minLength", "maxLength", "pattern", "format"},
+	"object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties", "propertyNames",
+		"unevaluatedProperties"},
+	"array": {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "additionalItems",
+		"unevaluatedItems"},
+	"string": {"minLength", "maxLength", "pattern", "format", "contentEncoding", notPattern, notValues},
 	"number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
 }
 
-// combining are the keywords that stand alone.
-var combining = []string{"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
+// kindsOfValues are the types by which a schema without one is known, in their order.
+var kindsOfValues = []string{"object", "array", "string", "number"}
+
+// Keywords of schemas that stand for the opposite of another one.
+const (
+	notPattern = "\x00pattern"
+	notValues  = "\x00enum"
+)
+
+// splitting are the keywords that stand for alternatives. What has no effect, or is unknown, is an annotation.
+var splitting = []string{"anyOf", "oneOf", "dependentRequired", "dependentSchemas", "dependencies", "if", "not"}
+
+// Annotation reports whether a keyword of schemas has no effect.
+func Annotation(key string) bool {
+	e := entry{dict(key, nil), "", 0}
+	return !e.matters() && !slices.Contains(references, key) && key != "allOf" && key != "nullable"
+}
 
 func has(d *jinja.Dict, key string) bool { return d.Has(key) }
+
+func dict(pairs ...any) *jinja.Dict {
+	d := jinja.NewDict()
+	for i := 0; i < len(pairs); i += 2 {
+		d.Set(pairs[i], pairs[i+1])
+	}
+	return d
+}
 
 func (c *compiler) fail(path, format string, args ...any) error {
 	return &SchemaError{path, fmt.Errorf(format, args...)}
 }
 
-// schema returns the part of a schema.
-func (c *compiler) schema(v any, path string) (Part, error) {
-	switch x := v.(type) {
-	case bool:
-		if x {
-			return c.any, nil
-		}
-		return nil, c.fail(path, "false accepts no value")
-	case *jinja.Dict:
-		if rule, ok := c.rules[x]; ok {
-			return Call(rule), nil
-		}
-		if c.depth++; c.depth > maxDepth {
-			return nil, c.fail(path, "more than %d schemas in schemas", maxDepth)
-		}
-		defer func() { c.depth-- }()
-		rule := c.Declare()
-		c.rules[x] = rule
-		p, err := c.body(x, path)
-		if err != nil {
-			return nil, err
-		}
-		c.Define(rule, p)
-		if c.err != nil {
-			return nil, &SchemaError{path, c.err}
-		}
-		return Call(rule), nil
-	}
-	return nil, c.fail(path, "want an object, or true")
+// nothing is the error of a schema without values.
+func (c *compiler) nothing(path, format string, args ...any) error {
+	return c.fail(path, "%s: %w", fmt.Sprintf(format, args...), errNothing)
 }
 
-// check rejects keywords that are not supported.
-func (c *compiler) check(d *jinja.Dict, path string) error {
-	single := ""
-	for _, k := range d.Keys() {
-		key := k.(string)
-		known := key == "type" || slices.Contains(annotations, key)
-		for _, list := range typed {
-			known = known || slices.Contains(list, key)
-		}
-		if slices.Contains(combining, key) {
-			single, known = key, true
-		}
-		if !known {
-			return c.fail(path, "the keyword %.60q is not supported", key)
+// skip notes a keyword that is not enforced.
+func (c *compiler) skip(path, key string) {
+	pointer := path + "/" + escaped(key)
+	if len(c.skipped) < maxSkipped && !slices.Contains(c.skipped, pointer) {
+		c.skipped = append(c.skipped, pointer)
+	}
+}
+
+// escaped returns a name as a part of a pointer.
+func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// matters reports whether an entry has a keyword with an effect that is not done.
+func (e entry) matters() bool {
+	for i, key := range splitting {
+		if e.done&(1<<i) == 0 && has(e.d, key) {
+			return true
 		}
 	}
-	if single == "" {
+	for _, list := range typed {
+		if slices.ContainsFunc(list, func(key string) bool { return has(e.d, key) }) {
+			return true
+		}
+	}
+	return has(e.d, "type") || has(e.d, "enum") || has(e.d, "const")
+}
+
+// same is what entries are equal by.
+type same struct {
+	d    *jinja.Dict
+	done uint16
+}
+
+// flattener adds schemas to entries, with those that $ref and allOf name.
+type flattener struct {
+	*compiler
+	list []entry
+	seen map[same]bool
+	busy map[*jinja.Dict]bool
+}
+
+// flat returns entries and the further ones of schemas.
+func (c *compiler) flat(entries []entry, list []located) ([]entry, error) {
+	f := &flattener{c, slices.Clone(entries), make(map[same]bool), make(map[*jinja.Dict]bool)}
+	for _, e := range entries {
+		f.seen[same{e.d, e.done}] = true
+	}
+	c.work += len(entries)
+	for _, l := range list {
+		if err := f.add(l); err != nil {
+			return nil, err
+		}
+	}
+	return f.list, nil
+}
+
+func (f *flattener) add(l located) error {
+	if f.work++; f.work > maxWork {
+		return f.fail(l.path, "too many schemas of anyOf, oneOf and allOf together; want fewer of them")
+	}
+	d, ok := l.v.(*jinja.Dict)
+	switch {
+	case l.v == true:
 		return nil
+	case l.v == false:
+		return f.nothing(l.path, "false accepts no value")
+	case !ok:
+		return f.fail(l.path, "want an object, or true")
+	case f.busy[d]:
+		return f.fail(l.path, "a form that begins with itself")
+	case len(f.busy) > maxDepth:
+		return f.fail(l.path, "more than %d schemas in schemas", maxDepth)
 	}
-	for _, k := range d.Keys() {
-		key := k.(string)
-		beside := key == "type" && (single == "enum" || single == "const")
-		if key != single && !beside && !slices.Contains(annotations, key) {
-			return c.fail(path, "%s together with %.60q is not supported", single, key)
+	f.busy[d] = true
+	defer delete(f.busy, d)
+	if d.Get("nullable") == true && !has(d, "type") && (has(d, "$ref") || has(d, "allOf") || has(d, "anyOf") || has(d, "oneOf")) {
+		return f.add(located{f.orNull(d), l.path})
+	}
+	if slices.ContainsFunc(references, func(key string) bool { return has(d, key) }) {
+		target, path, err := f.resolve(d)
+		if err != nil {
+			return f.fail(l.path, "%w", err)
 		}
+		if err := f.add(located{target, path}); err != nil {
+			return err
+		}
+	}
+	if has(d, "allOf") {
+		list, err := f.schemas(d, "allOf", l.path)
+		if err != nil {
+			return err
+		}
+		for _, x := range list {
+			if err := f.add(x); err != nil {
+				return err
+			}
+		}
+	}
+	if e := (entry{d, l.path, 0}); e.matters() && !f.seen[same{d, 0}] {
+		f.seen[same{d, 0}] = true
+		f.list = append(f.list, e)
 	}
 	return nil
 }
 
-// body returns the part of a schema that is an object.
-func (c *compiler) body(d *jinja.Dict, path string) (Part, error) {
-	if err := c.check(d, path); err != nil {
-		return nil, err
+// schemas returns the schemas of a keyword that is a list of them.
+func (c *compiler) schemas(d *jinja.Dict, key, path string) (list []located, err error) {
+	l, ok := d.Get(key).(*jinja.List)
+	if !ok || len(l.Items) == 0 {
+		return nil, c.fail(path+"/"+key, "want a list of schemas")
 	}
-	switch {
-	case has(d, "$ref"):
-		return c.reference(d, path)
-	case has(d, "const"):
-		return c.literals(d, []any{d.Get("const")}, path)
-	case has(d, "enum"):
-		l, ok := d.Get("enum").(*jinja.List)
-		if !ok {
-			return nil, c.fail(path, "enum: want a list")
-		}
-		return c.literals(d, l.Items, path)
+	for i, x := range l.Items {
+		list = append(list, located{x, fmt.Sprintf("%s/%s/%d", path, key, i)})
 	}
-	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-		if has(d, key) {
-			return c.alternatives(key, d.Get(key), path+"/"+key)
-		}
-	}
-	types, err := c.types(d, path)
+	return list, nil
+}
+
+// all returns the part of what all of several schemas accept.
+func (c *compiler) all(list []located, path string) (Part, error) {
+	entries, err := c.flat(nil, list)
 	if err != nil {
 		return nil, err
 	}
-	var list []Part
-	for _, t := range types {
-		p, err := c.typePart(t, d, path)
+	return c.rule(entries, path)
+}
+
+// key returns what entries are known by, in any order.
+func (c *compiler) key(entries []entry) string {
+	list := make([]uint64, len(entries))
+	for i, e := range entries {
+		id, ok := c.ids[e.d]
+		if !ok {
+			id = uint32(len(c.ids))
+			c.ids[e.d] = id
+		}
+		list[i] = uint64(id)<<16 | uint64(e.done)
+	}
+	slices.Sort(list)
+	var b []byte
+	for _, x := range list {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	return string(b)
+}
+
+// rule returns the part of entries.
+func (c *compiler) rule(entries []entry, path string) (Part, error) {
+	if len(entries) == 0 {
+		return c.any, nil
+	}
+	path = entries[0].path
+	key := c.key(entries)
+	if r := c.rules[key]; r != nil {
+		if r.nothing {
+			return nil, c.fail(path, "%w", errNothing)
+		}
+		return Call(r.id), nil
+	}
+	if c.depth++; c.depth > maxDepth {
+		return nil, c.fail(path, "more than %d schemas in schemas", maxDepth)
+	}
+	defer func() { c.depth-- }()
+	r := &schemaRule{id: c.Declare()}
+	c.rules[key] = r
+	p, err := c.body(entries, path)
+	switch {
+	case errors.Is(err, errNothing): // schemas in it can have calls of the rule
+		r.nothing = true
+		c.Define(r.id, Alt())
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	c.Define(r.id, p)
+	if c.err != nil {
+		return nil, &SchemaError{path, c.err}
+	}
+	return Call(r.id), nil
+}
+
+// body returns the part of entries, of which there is at least one.
+func (c *compiler) body(entries []entry, path string) (Part, error) {
+	for i, e := range entries {
+		for n, key := range splitting {
+			if e.done&(1<<n) != 0 || !has(e.d, key) {
+				continue
+			}
+			options, err := c.options(e, key)
+			if err != nil {
+				return nil, err
+			}
+			rest := slices.Clone(entries)
+			if rest[i].done |= 1 << n; !rest[i].matters() {
+				rest = slices.Delete(rest, i, i+1)
+			}
+			if options == nil {
+				return c.rule(rest, path)
+			}
+			return c.alternatives(rest, options, path+"/"+key)
+		}
+	}
+	if values, some, err := c.values(entries, path); some || err != nil {
+		return c.literals(values, path, err)
+	}
+	types, err := c.types(entries, path)
+	if err != nil {
+		return nil, err
+	}
+	return eachOf(types, func(t string) (Part, error) { return c.typePart(t, entries, path) })
+}
+
+// alternatives returns what satisfies entries and all schemas of an option.
+func (c *compiler) alternatives(entries []entry, options [][]located, path string) (Part, error) {
+	return eachOf(options, func(option []located) (Part, error) {
+		both, err := c.flat(entries, option)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, p)
-	}
-	return Alt(list...), nil
+		return c.rule(both, path)
+	})
 }
 
-// types returns the types of a schema: those that it names, or the one of its keywords, or empty for any.
-func (c *compiler) types(d *jinja.Dict, path string) (list []string, err error) {
+// eachOf returns the alternatives of a list, without those that accept nothing.
+func eachOf[T any](list []T, f func(T) (Part, error)) (Part, error) {
+	var parts []Part
+	var nothing error
+	for _, x := range list {
+		p, err := f(x)
+		switch {
+		case errors.Is(err, errNothing):
+			nothing = err
+		case err != nil:
+			return nil, err
+		default:
+			parts = append(parts, p)
+		}
+	}
+	if parts == nil {
+		return nil, nothing
+	}
+	return Alt(parts...), nil
+}
+
+// types returns the types that all entries accept: those that they name, or the one of their keywords, or empty for any.
+func (c *compiler) types(entries []entry, path string) (list []string, err error) {
+	named := false
+	for _, e := range entries {
+		if !has(e.d, "type") {
+			continue
+		}
+		types, err := c.typesOf(e.d, e.path)
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			types = common(list, types)
+		}
+		list, named = types, true
+	}
+	switch {
+	case named && len(list) == 0:
+		return nil, c.nothing(path, "type: there is no common one")
+	case named:
+		return list, nil
+	}
+	for _, t := range kindsOfValues {
+		if slices.ContainsFunc(entries, func(e entry) bool {
+			return slices.ContainsFunc(typed[t], func(key string) bool { return has(e.d, key) })
+		}) {
+			return []string{t}, nil
+		}
+	}
+	return []string{""}, nil
+}
+
+// typesOf returns the types that a schema names.
+func (c *compiler) typesOf(d *jinja.Dict, path string) (list []string, err error) {
 	switch t := d.Get("type").(type) {
 	case string:
-		return []string{t}, nil
+		list = append(list, t)
 	case *jinja.List:
 		for _, x := range t.Items {
 			s, ok := x.(string)
@@ -226,233 +463,115 @@ func (c *compiler) types(d *jinja.Dict, path string) (list []string, err error) 
 		if len(list) > maxTypes {
 			return nil, c.fail(path, "type: %d types, want at most %d", len(list), maxTypes)
 		}
-		if list != nil {
-			return list, nil
+	}
+	for _, t := range list {
+		if !slices.Contains([]string{"null", "boolean", "object", "array", "string", "integer", "number"}, t) {
+			return nil, c.fail(path, "the type %.60q", t)
 		}
 	}
-	if has(d, "type") {
+	if list == nil {
 		return nil, c.fail(path, "type: want a string or a list of strings")
 	}
-	for _, t := range []string{"object", "array", "string", "number"} {
-		if slices.ContainsFunc(typed[t], func(key string) bool { return has(d, key) }) {
-			return []string{t}, nil
+	if d.Get("nullable") == true && !slices.Contains(list, "null") { // of OpenAPI 3.0
+		list = append(list, "null")
+	}
+	return list, nil
+}
+
+// common returns the types of both lists.
+func common(a, b []string) (list []string) {
+	for _, t := range a {
+		switch {
+		case slices.Contains(b, t), t == "integer" && slices.Contains(b, "number"):
+			list = append(list, t)
+		case t == "number" && slices.Contains(b, "integer"):
+			list = append(list, "integer")
 		}
 	}
-	return []string{""}, nil
+	return list
 }
 
 // typePart returns the values of a type.
-func (c *compiler) typePart(t string, d *jinja.Dict, path string) (Part, error) {
+func (c *compiler) typePart(t string, entries []entry, path string) (Part, error) {
 	switch t {
 	case "":
 		return c.any, nil
 	case "null":
-		return Text("null"), nil
+		return c.remaining(entries, path, nil)
 	case "boolean":
-		return Alt(Text("true"), Text("false")), nil
+		return c.remaining(entries, path, true, false)
 	case "object":
-		return c.objectPart(d, path)
+		c.skipValues(entries, t)
+		return c.objectPart(entries, path)
 	case "array":
-		return c.listPart(d, path)
+		c.skipValues(entries, t)
+		return c.listPart(entries, path)
 	case "string":
-		return c.stringPart(d, path)
-	case "integer", "number":
-		return c.numberPart(t == "integer", d, path)
+		return c.stringPart(entries, path)
 	}
-	return nil, c.fail(path, "the type %.60q", t)
+	return c.numberPart(t == "integer", entries, path)
 }
 
-// literals returns values as they are written, those of the types of the schema.
-func (c *compiler) literals(d *jinja.Dict, values []any, path string) (Part, error) {
-	var types []string
-	if has(d, "type") {
-		var err error
-		if types, err = c.types(d, path); err != nil {
-			return nil, err
-		}
-	}
-	var list []string
-	for _, v := range values {
-		if types == nil || slices.ContainsFunc(types, func(t string) bool { return ofType(v, t) }) {
-			s := jsonText(v)
-			if err := c.text(s, path); err != nil {
-				return nil, err
-			}
-			list = append(list, s)
-		}
-	}
-	if list == nil {
-		return nil, c.fail(path, "no value is accepted")
-	}
-	return Literals(list), nil
-}
-
-// alternatives returns the parts of one of several schemas. Those of oneOf must exclude each other.
-func (c *compiler) alternatives(key string, v any, path string) (Part, error) {
-	l, ok := v.(*jinja.List)
-	if !ok || len(l.Items) == 0 {
-		return nil, c.fail(path, "want a list of schemas")
-	}
-	if key == "allOf" && len(l.Items) > 1 {
-		return nil, c.fail(path, "allOf of several schemas is not supported; want one schema")
-	}
-	if key == "oneOf" {
-		if err := c.exclusive(l.Items, path); err != nil {
-			return nil, err
-		}
-	}
-	var list []Part
-	for i, x := range l.Items {
-		p, err := c.schema(x, fmt.Sprintf("%s/%d", path, i))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, p)
-	}
-	return Alt(list...), nil
-}
-
-// exclusive reports schemas that may accept the same value, or that are too many to know.
-func (c *compiler) exclusive(list []any, path string) error {
-	for i := range list {
-		for k := range i {
-			ok := c.excludes(list[i], list[k])
-			if c.work > maxWork {
-				return c.fail(path, "oneOf of too many schemas and values; want anyOf")
-			}
-			if !ok {
-				return c.fail(path, "oneOf whose schemas %d and %d may accept the same value; want anyOf", k, i)
+// excluded returns the values of a type that entries do not accept, and those that have some.
+func excluded(entries []entry, t string) (values []any, by []entry) {
+	for _, e := range entries {
+		if l, ok := e.d.Get(notValues).(*jinja.List); ok {
+			for _, v := range l.Items {
+				if ofType(v, t) {
+					values, by = append(values, v), append(by, e)
+				}
 			}
 		}
 	}
-	return nil
+	return values, by
 }
 
-// excludes reports whether two schemas certainly accept no common value: they have no common type, or they are objects that
-// require the same property with different values.
-func (c *compiler) excludes(a, b any) bool {
-	x, y := c.follow(a), c.follow(b)
-	if x == nil || y == nil {
-		return false
+// skipValues notes values of a type that are not excluded.
+func (c *compiler) skipValues(entries []entry, t string) {
+	_, by := excluded(entries, t)
+	for _, e := range by {
+		c.skip(e.path, "enum")
 	}
-	if v, w := c.values(x), c.values(y); v != nil && w != nil {
-		return c.disjoint(v, w)
-	}
-	s, t := c.kinds(x), c.kinds(y)
-	if s == nil || t == nil {
-		return false
-	}
-	if !slices.ContainsFunc(s, func(k string) bool { return slices.Contains(t, k) }) {
-		return true
-	}
-	return slices.Equal(s, []string{"object"}) && slices.Equal(t, s) && c.discriminated(x, y)
 }
 
-// disjoint reports whether lists have no common value. It is false when the work is too much.
-func (c *compiler) disjoint(v, w []string) bool {
-	for _, s := range v {
-		if c.work += len(w); c.work > maxWork || slices.Contains(w, s) {
-			return false
-		}
+// remaining returns the values that entries do not exclude.
+func (c *compiler) remaining(entries []entry, path string, values ...any) (Part, error) {
+	for _, t := range []string{"null", "boolean"} {
+		without, _ := excluded(entries, t)
+		values = amongst(values, without, false)
 	}
-	return true
+	if values == nil {
+		return nil, c.nothing(path, "not")
+	}
+	list := make([]Part, len(values))
+	for i, v := range values {
+		list[i] = Text(jsonText(v))
+	}
+	return oneOf(list), nil
 }
 
-// follow returns a schema that is an object, behind references.
-func (c *compiler) follow(v any) *jinja.Dict {
-	for range maxDepth {
-		if c.work += 10; c.work > maxWork {
-			return nil
-		}
-		d, ok := v.(*jinja.Dict)
-		if !ok {
-			return nil
-		}
-		if !has(d, "$ref") {
-			return d
-		}
-		target, _, err := c.resolve(d)
-		if err != nil {
-			return nil
-		}
-		v = target
-	}
-	return nil
-}
-
-// values returns the texts of const and enum, nil without them, or if lists or objects are among them.
-func (c *compiler) values(d *jinja.Dict) (list []string) {
-	items := []any{d.Get("const")}
-	if l, ok := d.Get("enum").(*jinja.List); ok {
-		items = l.Items
-	} else if !has(d, "const") {
-		return nil
-	}
-	for _, v := range items {
-		if !isScalar(v) {
-			return nil
-		}
-		s := jsonText(v)
-		if n, ok := v.(json.Number); ok { // the same for numbers that some readers do not distinguish
-			x, err := n.Float64()
-			if err != nil {
-				return nil
-			}
-			s = strconv.FormatFloat(x+0, 'g', -1, 64)
-		}
-		c.work += 1 + len(s)/16
-		list = append(list, s)
-	}
-	return list
-}
-
-// kinds returns the types of a schema, integers as numbers; nil if it names none.
-func (c *compiler) kinds(d *jinja.Dict) (list []string) {
-	if !has(d, "type") {
-		return nil
-	}
-	types, err := c.types(d, "")
-	if err != nil {
-		return nil
-	}
-	for _, t := range types {
-		list = append(list, strings.Replace(t, "integer", "number", 1))
-	}
-	return list
-}
-
-// discriminated reports whether two objects require a property with different values.
-func (c *compiler) discriminated(x, y *jinja.Dict) bool {
-	p, ok := x.Get("properties").(*jinja.Dict)
-	q, ok2 := y.Get("properties").(*jinja.Dict)
-	if !ok || !ok2 {
-		return false
-	}
-	for _, key := range p.Keys() {
-		if c.work += 1; c.work > maxWork {
-			return false
-		}
-		a, b := c.follow(p.Get(key)), c.follow(q.Get(key))
-		if a == nil || b == nil || !c.required(x, key) || !c.required(y, key) {
-			continue
-		}
-		v, w := c.values(a), c.values(b)
-		if v != nil && w != nil && c.disjoint(v, w) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *compiler) required(d *jinja.Dict, key any) bool {
-	l, ok := d.Get("required").(*jinja.List)
-	if ok {
-		c.work += len(l.Items)
-	}
-	return ok && slices.Contains(l.Items, key)
-}
-
+// errCount is the error of a keyword that counts.
 var errCount = errors.New("want an integer from 0 to 20000")
+
+// counts returns the numbers between two keywords that count, of all entries; most is -1 without one.
+func (c *compiler) counts(entries []entry, minimum, maximum string) (least, most int, err error) {
+	most = -1
+	for _, e := range entries {
+		low, err := count(e.d, minimum, 0)
+		high, err2 := count(e.d, maximum, -1)
+		if err := errors.Join(err, err2); err != nil {
+			return 0, 0, c.fail(e.path, "%w", err)
+		}
+		least = max(least, low)
+		if high >= 0 && (most < 0 || high < most) {
+			most = high
+		}
+	}
+	if most >= 0 && least > most {
+		return 0, 0, c.nothing(entries[0].path, "%s %d of at most %d", minimum, least, most)
+	}
+	return least, most, nil
+}
 
 // count returns a keyword that counts, or a default.
 func count(d *jinja.Dict, key string, otherwise int) (int, error) {

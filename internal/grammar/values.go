@@ -3,8 +3,8 @@ package grammar
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun/internal/jinja"
@@ -74,263 +74,248 @@ func quoted(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// property is one of an object.
-type property struct {
-	part     Part
-	required bool
+// canonical returns the same text for values that are equal.
+func canonical(v any) string {
+	switch x := v.(type) {
+	case json.Number:
+		if n, err := exact(x); err == nil {
+			return n.RatString()
+		}
+	case *jinja.List:
+		var b strings.Builder
+		for _, item := range x.Items {
+			b.WriteString(canonical(item) + ",")
+		}
+		return "[" + b.String() + "]"
+	case *jinja.Dict:
+		var members []string
+		for _, k := range x.Keys() {
+			members = append(members, quoted(k.(string))+":"+canonical(x.Get(k)))
+		}
+		slices.Sort(members)
+		return "{" + strings.Join(members, ",") + "}"
+	}
+	return jsonText(v)
 }
 
-// objectPart returns objects: their properties in the order of the schema, no others. Without properties any are accepted.
-func (c *compiler) objectPart(d *jinja.Dict, path string) (Part, error) {
-	list, err := c.properties(d, path)
-	if err != nil {
-		return nil, err
-	}
-	least, err := count(d, "minProperties", 0)
-	most, err2 := count(d, "maxProperties", -1)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, c.fail(path, "%w", err)
-	}
-	needed := 0
-	for i := range list {
-		if list[i].required {
-			needed++
-		}
-	}
-	if least > needed {
-		return nil, c.fail(path, "minProperties is supported for as many properties as are required only")
-	}
-	if len(list) > 0 {
-		if most >= 0 && most < len(list) {
-			return nil, c.fail(path, "maxProperties %d of %d properties is not supported", most, len(list))
-		}
-		return c.ordered(list), nil
-	}
-	if d.Get("additionalProperties") == false {
-		return Seq(Text("{"), c.space, Text("}")), nil
-	}
-	value, err := c.additional(d, path)
-	if err != nil {
-		return nil, err
-	}
-	return c.enclosed("{", c.Rule(Seq(c.str, Text(":"), c.space, value)), "}", 0, most), nil
-}
-
-// additional returns the values of properties that the schema does not list.
-func (c *compiler) additional(d *jinja.Dict, path string) (Part, error) {
-	if !has(d, "additionalProperties") {
-		return c.any, nil
-	}
-	return c.schema(d.Get("additionalProperties"), path+"/additionalProperties")
-}
-
-// properties returns those that are listed, and then those that are only required.
-func (c *compiler) properties(d *jinja.Dict, path string) (list []property, err error) {
-	names, _ := d.Get("properties").(*jinja.Dict)
-	if has(d, "properties") && names == nil {
-		return nil, c.fail(path, "properties: want an object")
-	}
-	l, listed := d.Get("required").(*jinja.List)
-	needed := make(map[any]bool)
-	if listed {
-		for _, v := range l.Items {
-			needed[v] = true
-		}
-	}
-	add := func(key string, value Part) error {
-		list = append(list, property{c.Rule(Seq(Text(quoted(key)+":"), c.space, value)), needed[key]})
-		return c.text(key, path)
-	}
-	if names != nil {
-		for _, k := range names.Keys() {
-			p, err := c.schema(names.Get(k), path+"/properties/"+k.(string))
-			if err == nil {
-				err = add(k.(string), p)
+// values returns the values of enum and const that entries accept. some is false without these keywords.
+func (c *compiler) values(entries []entry, path string) (list []any, some bool, err error) {
+	for _, e := range entries {
+		for _, key := range []string{"const", "enum"} {
+			if !has(e.d, key) {
+				continue
 			}
-			if err != nil {
-				return nil, err
+			items := []any{e.d.Get(key)}
+			if key == "enum" {
+				l, ok := e.d.Get(key).(*jinja.List)
+				if !ok {
+					return nil, false, c.fail(e.path, "enum: want a list")
+				}
+				items = l.Items
 			}
+			if some {
+				items = amongst(items, list, true)
+			}
+			list, some = items, true
 		}
 	}
-	if has(d, "required") && !listed {
-		return nil, c.fail(path, "required: want a list")
+	if !some {
+		return nil, false, nil
 	}
-	if !listed {
-		return list, nil
-	}
-	seen := make(map[string]bool)
-	for _, v := range l.Items {
-		key, ok := v.(string)
-		if !ok {
-			return nil, c.fail(path, "required: want a list of strings")
-		}
-		if names != nil && has(names, key) || seen[key] {
-			continue
-		}
-		p, err := c.additional(d, path)
-		if err == nil {
-			err = add(key, p)
-		}
+	kept := make([]any, 0, len(list))
+	for _, v := range list {
+		ok, err := c.admits(v, entries, path)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		seen[key] = true
+		if ok {
+			kept = append(kept, v)
+		}
 	}
-	return list, nil
+	return kept, true, nil
 }
 
-// ordered is an object of properties in their order.
-func (c *compiler) ordered(list []property) Part {
-	return func(b *Builder, next int32) int32 {
-		end := Seq(c.space, Text("}"))(b, next)
-		first, further := end, end // what begins with property i, without and after others
-		for i := len(list) - 1; i >= 0 && b.err == nil; i-- {
-			p := list[i]
-			after := p.part(b, further)
-			one := c.space(b, after)
-			more := Seq(Text(","), c.space)(b, after)
-			if !p.required {
-				one = b.add(node{kind: splitNode, others: []int32{one, first}})
-				more = b.add(node{kind: splitNode, others: []int32{more, further}})
-			}
-			first, further = one, more
-		}
-		return Text("{")(b, first)
+// amongst returns the values of a list that are in another one, or that are not.
+func amongst(list, other []any, in bool) (kept []any) {
+	known := make(map[string]bool, len(other))
+	for _, v := range other {
+		known[canonical(v)] = true
 	}
+	for _, v := range list {
+		if known[canonical(v)] == in {
+			kept = append(kept, v)
+		}
+	}
+	return kept
 }
 
-// listPart returns lists.
-func (c *compiler) listPart(d *jinja.Dict, path string) (Part, error) {
-	least, err := count(d, "minItems", 0)
-	most, err2 := count(d, "maxItems", -1)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, c.fail(path, "%w", err)
-	}
-	if d.Get("uniqueItems") == true && (most < 0 || most > 1) {
-		return nil, c.fail(path, "uniqueItems is not supported")
-	}
-	items := c.any
-	if v := d.Get("items"); v == false {
-		items = nil
-	} else if has(d, "items") {
-		if items, err = c.schema(v, path+"/items"); err != nil {
-			return nil, err
-		}
-	}
-	var prefix []Part
-	if c.old != "" && has(d, "prefixItems") {
-		return nil, c.fail(path, "prefixItems is a keyword of draft 2020-12, not of the $schema %.60q", c.old)
-	}
-	if l, ok := d.Get("prefixItems").(*jinja.List); ok {
-		for i, x := range l.Items {
-			p, err := c.schema(x, fmt.Sprintf("%s/prefixItems/%d", path, i))
+// admits reports whether entries accept a value, but for their enum and const.
+func (c *compiler) admits(v any, entries []entry, path string) (bool, error) {
+	for _, e := range entries {
+		if has(e.d, "type") {
+			types, err := c.typesOf(e.d, e.path)
 			if err != nil {
-				return nil, err
+				return false, err
 			}
-			prefix = append(prefix, p)
+			if !slices.ContainsFunc(types, func(t string) bool { return ofType(v, t) }) {
+				return false, nil
+			}
 		}
-	} else if has(d, "prefixItems") {
-		return nil, c.fail(path, "prefixItems: want a list of schemas")
+		if l, ok := e.d.Get(notValues).(*jinja.List); ok && amongst([]any{v}, l.Items, true) != nil {
+			return false, nil
+		}
 	}
-	if items == nil && (most < 0 || most > len(prefix)) {
-		most = len(prefix)
+	switch x := v.(type) {
+	case json.Number:
+		return c.admitsNumber(x, entries)
+	case string:
+		t, err := c.textual(entries)
+		return err == nil && (t.free() || t.matches(c, x)), err
 	}
-	if most >= 0 && least > most {
-		return nil, c.fail(path, "minItems %d of at most %d", least, most)
+	kind := map[bool]string{true: "array", false: "object"}[ofType(v, "array")]
+	for _, e := range entries {
+		if !isScalar(v) && slices.ContainsFunc(typed[kind], func(key string) bool { return has(e.d, key) }) {
+			c.skip(path, "enum") // what is in the value is not looked at
+		}
 	}
-	if prefix == nil && items != nil {
-		return c.enclosed("[", items, "]", least, most), nil
-	}
-	return c.tuple(prefix, items, least, most), nil
+	return true, nil
 }
 
-// tuple is a list that begins with certain elements.
-func (c *compiler) tuple(prefix []Part, items Part, least, most int) Part {
-	if most >= 0 && most < len(prefix) {
-		prefix = prefix[:most]
+// literals returns values as they are written.
+func (c *compiler) literals(values []any, path string, err error) (Part, error) {
+	if err != nil {
+		return nil, err
 	}
-	return func(b *Builder, next int32) int32 {
-		end := Seq(c.space, Text("]"))(b, next)
-		n := len(prefix)
-		at := end // after all elements of the prefix
-		if items != nil && (most < 0 || most > n) {
-			rest := most
-			if most >= 0 {
-				rest = most - n
-			}
-			at = Repeat(Seq(Text(","), c.space, items), max(least-n, 0), rest)(b, end)
-		}
-		for i := n - 1; i >= 0 && b.err == nil; i-- {
-			at = prefix[i](b, at)
-			at = c.space(b, at)
-			if i > 0 {
-				at = Text(",")(b, at)
-			}
-			if i >= least {
-				at = b.add(node{kind: splitNode, others: []int32{at, end}})
-			}
-		}
-		return Text("[")(b, at)
-	}
-}
-
-// stringPart returns strings.
-func (c *compiler) stringPart(d *jinja.Dict, path string) (Part, error) {
-	least, err := count(d, "minLength", 0)
-	most, err2 := count(d, "maxLength", -1)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, c.fail(path, "%w", err)
-	}
-	bounded := has(d, "minLength") || has(d, "maxLength")
-	switch {
-	case has(d, "pattern") && (bounded || has(d, "format")), has(d, "format") && bounded:
-		return nil, c.fail(path, "pattern, format and lengths together are not supported")
-	case has(d, "format"):
-		s, _ := d.Get("format").(string)
-		p, ok := formats[s]
-		if !ok {
-			return nil, c.fail(path, "the format %.60q is not supported", s)
-		}
-		return Seq(Text(`"`), p, Text(`"`)), nil
-	case has(d, "pattern"):
-		s, _ := d.Get("pattern").(string)
+	var list []string
+	for _, v := range values {
+		s := jsonText(v)
 		if err := c.text(s, path); err != nil {
 			return nil, err
 		}
-		p, err := pattern(s)
-		if err != nil {
-			return nil, c.fail(path, "pattern %.100q: %w", s, err)
-		}
-		return Seq(Text(`"`), p, Text(`"`)), nil
-	case most >= 0 && least > most:
-		return nil, c.fail(path, "minLength %d of at most %d", least, most)
+		list = append(list, s)
 	}
-	return Seq(Text(`"`), Repeat(c.char, least, most), Text(`"`)), nil
+	if list == nil {
+		return nil, c.nothing(path, "enum")
+	}
+	return Literals(list), nil
 }
 
-// numberPart returns numbers.
-func (c *compiler) numberPart(integers bool, d *jinja.Dict, path string) (Part, error) {
-	if has(d, "multipleOf") {
-		if x, err := exact(d.Get("multipleOf")); err != nil || x.Cmp(big.NewRat(1, 1)) != 0 {
-			return nil, c.fail(path, "multipleOf is supported for 1 only")
+// maxNested bounds the alternatives in alternatives of values that are few.
+const maxFinite = 8
+
+// finiteOf returns the values of entries as JSON, if they are few.
+func (c *compiler) finiteOf(entries []entry, most, depth int) (texts []string, ok bool, err error) {
+	for i, e := range entries {
+		for n, key := range splitting {
+			if e.done&(1<<n) != 0 || !has(e.d, key) {
+				continue
+			}
+			options, err := c.options(e, key)
+			if err != nil || depth > maxFinite || len(options) > most {
+				return nil, false, err
+			}
+			rest := slices.Clone(entries)
+			rest[i].done |= 1 << n
+			if options == nil {
+				return c.finiteOf(rest, most, depth+1)
+			}
+			return c.finiteOptions(rest, options, most, depth)
 		}
-		integers = true
 	}
-	x, err := boundsOf(func(key string) (any, bool) { return d.Get(key), has(d, key) })
+	list, some, err := c.values(entries, entries0(entries).path)
+	if !some && err == nil {
+		list, some, err = c.fewOf(entries, most)
+	}
+	if err != nil || !some || len(list) > most {
+		return nil, false, err
+	}
+	known := make(map[string]bool)
+	for _, v := range list {
+		if k := canonical(v); !known[k] {
+			known[k] = true
+			texts = append(texts, jsonText(v))
+		}
+	}
+	return texts, true, nil
+}
+
+func entries0(entries []entry) entry {
+	if len(entries) == 0 {
+		return entry{}
+	}
+	return entries[0]
+}
+
+func (c *compiler) finiteOptions(entries []entry, options [][]located, most, depth int) (texts []string, ok bool, err error) {
+	for _, option := range options {
+		both, err := c.flat(entries, option)
+		var more []string
+		if err == nil {
+			if more, ok, err = c.finiteOf(both, most, depth+1); err == nil && !ok {
+				return nil, false, nil
+			}
+		}
+		if err != nil && !errors.Is(err, errNothing) {
+			return nil, false, err
+		}
+		for _, s := range more {
+			if !slices.Contains(texts, s) {
+				texts = append(texts, s)
+			}
+		}
+	}
+	return texts, len(texts) <= most, nil
+}
+
+// fewOf returns the values of types that have few of them.
+func (c *compiler) fewOf(entries []entry, most int) (list []any, ok bool, err error) {
+	if len(entries) == 0 {
+		return nil, false, nil
+	}
+	types, err := c.types(entries, entries[0].path)
 	if err != nil {
-		return nil, c.fail(path, "%w", err)
+		return nil, false, err
 	}
-	switch {
-	case x.low.value != nil || x.high.value != nil:
-	case integers:
-		return c.integer, nil
-	default:
-		return c.number, nil
+	for _, t := range types {
+		switch t {
+		case "null":
+			list = append(list, nil)
+		case "boolean":
+			list = append(list, false, true)
+		case "integer":
+			x, multiple, err := c.numbers(entries)
+			if err != nil || x.low.value == nil || x.high.value == nil {
+				return nil, false, err
+			}
+			few, ok := multiplesOf(x, multiple, most)
+			if !ok {
+				return nil, false, nil
+			}
+			list = append(list, few...)
+		default:
+			return nil, false, nil
+		}
 	}
-	x.integersOnly = integers
-	p, err := x.part(c.jsonParts)
+	kept := list[:0]
+	for _, v := range list {
+		if ok, err := c.admits(v, entries, entries[0].path); err != nil {
+			return nil, false, err
+		} else if ok {
+			kept = append(kept, v)
+		}
+	}
+	return kept, true, nil
+}
+
+// admitsNumber reports whether a number satisfies the bounds and multiples of entries.
+func (c *compiler) admitsNumber(n json.Number, entries []entry) (bool, error) {
+	v, err := exact(n)
 	if err != nil {
-		return nil, c.fail(path, "%w", err)
+		return true, nil // beyond what is calculated with
 	}
-	return p, nil
+	x, multiple, err := c.numbers(entries)
+	if err != nil {
+		return false, err
+	}
+	return x.has(v) && (multiple == nil || new(big.Rat).Quo(v, multiple).IsInt()), nil
 }

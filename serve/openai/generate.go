@@ -219,6 +219,9 @@ func (w *generation) choice(ctx context.Context, s *text.Session, e *requests.En
 	if e.Form != nil {
 		member = e.FormMember
 	}
+	if o.Form != nil {
+		w.sink.NotEnforced(o.Form.NotEnforced())
+	}
 	for p, err := range s.GenerateTokens(ctx, e.Prompt, o) {
 		if j.Wanted.Score { // by this request
 			p.Stats.Reused = 0

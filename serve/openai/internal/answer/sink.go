@@ -2,6 +2,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -35,6 +36,7 @@ type Wanted struct {
 	Limit    string    // the member with the maximum number of tokens
 	Repeated *Repeated // of a response
 	Style    *Style    // of another API, nil for OpenAI's
+	Schema   []byte    // of texts whose form does not enforce all of it
 }
 
 // Sink is the answer to a request while its texts are generated.
@@ -52,6 +54,7 @@ type Sink struct {
 	sent  bool               // the header of the stream was sent
 	usage usage
 	stats text.Stats // of the last text
+	check checker
 }
 
 // form is what differs between the kinds of answers.
@@ -133,7 +136,7 @@ func (a *Sink) Piece(p *text.Piece, first bool) error {
 		list = []toolcall.Piece{{}}
 	}
 	for i := range list {
-		if err := a.form.add(&list[i], tokens); err != nil {
+		if err := cmp.Or(a.form.add(&list[i], tokens), a.collect(list[i].Text)); err != nil {
 			return err
 		}
 		tokens = nil // they come with the first part
@@ -142,6 +145,7 @@ func (a *Sink) Piece(p *text.Piece, first bool) error {
 		return nil
 	}
 	a.open, a.stats = false, p.Stats
+	a.judge()
 	return a.form.finish(p.Finish)
 }
 

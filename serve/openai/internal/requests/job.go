@@ -44,7 +44,7 @@ type source func(ctx context.Context, m *Model) (Encoded, error)
 func (r *request) newJob(o text.Options, kind answer.Kind, member string) *Job {
 	j := &Job{Options: o, Texts: 1, member: member, FormMember: r.formMember, Salt: r.Salt, Named: func(err error) error { return err },
 		Wanted: answer.Wanted{Kind: kind, Stream: r.Stream, Usage: r.Streaming != nil && r.Streaming.Usage, LogProbs: o.LogProbs,
-			Limit: "max_tokens"}}
+			Limit: "max_tokens", Schema: r.answered}}
 	if r.N != nil {
 		j.Texts = *r.N
 	}

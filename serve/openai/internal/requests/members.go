@@ -38,7 +38,7 @@ var common = Object{
 	"top_k": {}, "min_p": {}, "repetition_penalty": {}, "repeat_penalty": {}, "repeat_last_n": {}, "ignore_eos": {},
 	"stop_token_ids": {most: maxStopIDs},
 	"response_format": {inside: Object{"type": {}, "schema": {}, "grammar": no("want grammar"), "json_schema": {inside: Object{
-		"name": {use: inert}, "description": {use: inert}, "strict": {use: inert}, "schema": {}}}}},
+		"name": {use: inert}, "description": {use: inert}, "strict": {}, "schema": {}}}}},
 	"guided_json": {}, "json_schema": {},
 	"stream_options": {inside: Object{"include_usage": {}, "include_obfuscation": {use: inert, why: "events are not padded"},
 		"continuous_usage_stats": no("only the last event has them", "false")}},

@@ -49,7 +49,8 @@ type request struct {
 	IgnoreEOS   bool     `json:"ignore_eos"`
 	StopIDs     []int    `json:"stop_token_ids"`
 
-	formMember string // the member that prescribes the form
+	formMember string          // the member that prescribes the form
+	answered   json.RawMessage // the schema of the answer if its form does not enforce all of it
 }
 
 // structured prescribes the form of a text, as vLLM has it.
@@ -68,10 +69,14 @@ type streamOptions struct {
 // answerFormat is the form of a text.
 type answerFormat struct {
 	Type   string `json:"type"`
-	Schema *struct {
-		Schema json.RawMessage `json:"schema"`
-	} `json:"json_schema"`
-	Bare json.RawMessage `json:"schema"` // of the type json_object, as llama.cpp has it
+	Schema *answerSchema   `json:"json_schema"`
+	Bare   json.RawMessage `json:"schema"` // of the type json_object, as llama.cpp has it
+}
+
+// answerSchema is the schema of an answer. If it is strict, all of it has to be enforced.
+type answerSchema struct {
+	Schema json.RawMessage `json:"schema"`
+	Strict json.RawMessage `json:"strict"`
 }
 
 // Completion is the body of a completion.
@@ -341,6 +346,8 @@ func seed(given *int64) uint64 {
 type formSource struct {
 	member  string
 	compile func() (*text.Form, error)
+	schema  json.RawMessage // nil for none
+	strict  bool
 }
 
 // formSources are the members of the request that prescribe a form.
@@ -351,7 +358,7 @@ func (r *request) formSources(m *forms.Maker) (list []formSource, err error) {
 		schema json.RawMessage
 	}{{"guided_json", r.Guided}, {"json_schema", r.Schema}, {"structured_outputs.json", x.Schema}} {
 		if string(toolcall.OrNull(c.schema)) != "null" {
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.Schema(c.schema) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.Schema(c.schema) }, c.schema, false})
 		}
 	}
 	for _, c := range []struct {
@@ -361,7 +368,7 @@ func (r *request) formSources(m *forms.Maker) (list []formSource, err error) {
 		if c.pattern != nil {
 			list = append(list, formSource{c.member, func() (*text.Form, error) {
 				return m.Make(func(limit text.FormLimit) (*text.Form, error) { return text.PatternForm(*c.pattern, limit) })
-			}})
+			}, nil, false})
 		}
 	}
 	for _, c := range []struct {
@@ -371,7 +378,7 @@ func (r *request) formSources(m *forms.Maker) (list []formSource, err error) {
 		if c.texts != nil {
 			list = append(list, formSource{c.member, func() (*text.Form, error) {
 				return m.Make(func(limit text.FormLimit) (*text.Form, error) { return text.ChoiceForm(*c.texts, limit) })
-			}})
+			}, nil, false})
 		}
 	}
 	for _, c := range []struct {
@@ -379,11 +386,11 @@ func (r *request) formSources(m *forms.Maker) (list []formSource, err error) {
 		grammar *string
 	}{{"grammar", r.Grammar}, {"structured_outputs.grammar", x.Grammar}} {
 		if orZero(c.grammar) != "" { // clients of llama.cpp send an empty one for none
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.Grammar(*c.grammar) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.Grammar(*c.grammar) }, nil, false})
 		}
 	}
 	if orZero(x.Object) {
-		list = append(list, formSource{"structured_outputs.json_object", m.Object})
+		list = append(list, formSource{"structured_outputs.json_object", m.Object, nil, false})
 	}
 	if f := r.Format; f != nil && f.Type != "text" {
 		member, schema, err := f.schema()
@@ -394,7 +401,7 @@ func (r *request) formSources(m *forms.Maker) (list []formSource, err error) {
 		if schema != nil {
 			compile = func() (*text.Form, error) { return m.Schema(schema) }
 		}
-		list = append(list, formSource{member, compile})
+		list = append(list, formSource{member, compile, schema, f.Schema != nil && string(f.Schema.Strict) == "true"})
 	}
 	return list, nil
 }
@@ -416,6 +423,13 @@ func (r *request) form(m *forms.Maker) (*text.Form, string, error) {
 	f, err := first.compile()
 	if err != nil {
 		return nil, "", fault.OfForm(first.member, err)
+	}
+	if list := f.NotEnforced(); len(list) > 0 {
+		if first.strict {
+			return nil, "", fault.Refused("response_format.json_schema.strict", "true, and %s of the schema cannot be enforced; want false, "+
+				"with which the finished answer is checked", strings.Join(list, ", "))
+		}
+		r.answered = first.schema
 	}
 	return f, first.member, nil
 }

@@ -62,7 +62,7 @@ var ResponseMembers = Object{
 	"temperature": {}, "top_p": {},
 	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": common["stream_options"].inside["include_obfuscation"]}},
 	"text": {inside: Object{"format": {inside: Object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
-		"strict": {use: inert}}}, "verbosity": {use: inert}}},
+		"strict": {}}}, "verbosity": {use: inert}}},
 	"reasoning": {inside: Object{"effort": {}, "summary": {use: inert, why: "thoughts are not summarized"},
 		"generate_summary": {use: inert}, "context": {use: inert}, "mode": {use: inert}}},
 	"metadata": {why: "repeated in the response"}, "cache_salt": {},
@@ -159,7 +159,8 @@ func (r *Response) add(place string, m message) {
 }
 
 // renames are the members of chats that have other names here. The first that fits applies.
-var renames = [][2]string{{"response_format.json_schema.schema", "text.format.schema"}, {"response_format", "text.format"},
+var renames = [][2]string{{"response_format.json_schema.schema", "text.format.schema"},
+	{"response_format.json_schema.strict", "text.format.strict"}, {"response_format", "text.format"},
 	{"reasoning_effort", "reasoning.effort"}, {"max_tokens", "max_output_tokens"}, {"messages", "input"}}
 
 // renamed names the members of an error as this request has them.
@@ -426,9 +427,7 @@ func (r *Response) readFormat() error {
 	case f.Type == "json_schema" && string(toolcall.OrNull(f.Schema)) == "null":
 		return fault.Missing("text.format.schema")
 	case f.Type == "json_schema":
-		r.chat.Format.Schema = &struct {
-			Schema json.RawMessage `json:"schema"`
-		}{f.Schema}
+		r.chat.Format.Schema = &answerSchema{f.Schema, f.Strict}
 	}
 	return nil
 }

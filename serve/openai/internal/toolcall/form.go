@@ -60,12 +60,23 @@ func (w *formWriter) arguments(t *toolFunction) (grammar.Part, error) {
 	}
 	p, err := w.schema(schema)
 	switch {
+	case err == nil && t.Strict:
+		return p, w.enforced(t, schema)
 	case err == nil || fault.IsUnmade(err):
 		return p, err
 	case t.Strict:
 		return nil, fault.Refused("tools", "the parameters of %s: %v", t.Name, err)
 	}
 	return w.schema([]byte(AnyObject))
+}
+
+// enforced returns an error if the arguments of a tool may not satisfy its schema.
+func (w *formWriter) enforced(t *toolFunction, schema []byte) error {
+	list, err := w.Check(schema)
+	if err == nil && len(list) > 0 {
+		return fault.Refused("tools", "the parameters of %s: %s cannot be enforced; want strict false", t.Name, strings.Join(list, ", "))
+	}
+	return err
 }
 
 // object returns the form of a call that is a JSON object.
@@ -183,9 +194,6 @@ type memberForm struct {
 	required bool
 }
 
-// annotations are the keywords of schemas without an effect on values.
-var annotations = []string{"title", "description", "default", "examples", "example", "$comment", "deprecated"}
-
 // members returns the forms of the arguments of a tool, in the order of its schema, for formats in which strings are between marks.
 // free means that any arguments are accepted.
 func (w *formWriter) members(t *toolFunction, f *Format) (list []memberForm, free bool, err error) {
@@ -197,16 +205,18 @@ func (w *formWriter) members(t *toolFunction, f *Format) (list []memberForm, fre
 	names, required := keysOf(schema, "properties"), []string{}
 	plain := json.Unmarshal(schema, &root) == nil && json.Unmarshal(orList(root["required"]), &required) == nil
 	for key := range root {
-		plain = plain && (slices.Contains(annotations, key) || slices.Contains([]string{"type", "properties", "required", "additionalProperties",
-			"$defs", "definitions", "$schema"}, key))
+		plain = plain && (grammar.Annotation(key) || slices.Contains([]string{"type", "properties", "required", "additionalProperties"}, key))
 	}
 	listed, needed := setOf(names), setOf(required)
 	for r := range needed {
 		plain = plain && listed[r]
 	}
-	err = w.Check(schema)
+	notEnforced, err := w.Check(schema)
 	if fault.IsUnmade(err) {
 		return nil, false, err
+	}
+	if t.Strict && err == nil && len(notEnforced) > 0 {
+		return nil, false, w.enforced(t, schema)
 	}
 	if plain && err == nil && (len(names) > 0 || string(root["additionalProperties"]) == "false") {
 		properties := schemaOf(schema).Properties
@@ -237,7 +247,7 @@ func (w *formWriter) member(t *toolFunction, f *Format, root map[string]json.Raw
 	_ = json.Unmarshal(raw, &all) // such as true
 	simple := true
 	for k := range all {
-		simple = simple && (k == "type" || slices.Contains(annotations, k))
+		simple = simple && (k == "type" || grammar.Annotation(k))
 	}
 	words := schema.words()
 	kind := schema.kind()

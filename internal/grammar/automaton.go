@@ -1,0 +1,701 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"errors"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// automaton makes parts of texts of characters that several conditions accept at once: regular expressions with look-ahead, lengths,
+// multiples. Its spots are conditions on the rest of a text.
+type automaton struct {
+	spots   []spot
+	classes [][]rune         // of characters: pairs of the first and the last one
+	known   map[string]int32 // of classes
+	letters [][]rune         // pairs of the characters that no class distinguishes
+	in      [][]bool         // by class and letter
+	units   int32            // the class of the first letter alone, behind those of the spots
+	not     map[[2]int32]int32
+	looks   []look // by spot
+	now     int32  // of the looks
+	cuts    int    // loops around nothing: these add nothing
+	context bool   // there are conditions on the characters before
+	failed  bool   // a complement is too large
+	work    *int   // of the schema
+}
+
+// look is what was found at a spot.
+type look struct {
+	at   int32 // when
+	busy bool
+	list readings
+	ends bool
+}
+
+// spotKind is the kind of a condition.
+type spotKind uint8
+
+const (
+	spotEnd   spotKind = iota // the text ends
+	spotAny                   // any text
+	spotChar                  // a character of a class, then next
+	spotSome                  // one of several
+	spotAll                   // all of several
+	spotNot                   // not next
+	spotBegin                 // the text begins here, then next
+	spotLast                  // the text ends here, and next accepts that
+	spotEdge                  // a word begins or ends here, then next
+	spotSame                  // no word begins or ends here, then next
+)
+
+type spot struct {
+	kind  spotKind
+	class int32
+	next  int32
+	list  []int32
+}
+
+// What is before a spot.
+const (
+	beforeNone int32 = iota // the text begins
+	beforeOther
+	beforeWord // a character of words
+)
+
+// Limits on automata.
+const (
+	maxSpots      = 60_000
+	maxTextStates = 8_000
+	maxTextEdges  = 40_000
+	maxReadings   = 200        // of a state
+	maxTextWork   = 10_000_000 // for all automata of a schema
+)
+
+var (
+	errTooLarge = errors.New("too many states")
+	wordRanges  = []rune{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'}
+	every       = []rune{0, utf8.MaxRune}
+)
+
+// The first spots of an automaton.
+const (
+	atEnd int32 = iota
+	anyText
+	wordSpot // which has the class of the characters of words
+)
+
+func newAutomaton(work *int) *automaton {
+	a := &automaton{known: make(map[string]int32), not: make(map[[2]int32]int32), work: work}
+	a.add(spot{kind: spotEnd})
+	a.add(spot{kind: spotAny})
+	a.char(wordRanges, atEnd)
+	return a
+}
+
+// add adds a spot. Beyond the limit there is no further one: run reports that.
+func (a *automaton) add(s spot) int32 {
+	if len(a.spots) < maxSpots {
+		a.spots = append(a.spots, s)
+	}
+	return int32(len(a.spots) - 1)
+}
+
+// char is a character of sorted ranges, then next.
+func (a *automaton) char(ranges []rune, next int32) int32 {
+	key := string(ranges) + "\x00" + string([]rune{rune(len(ranges))})
+	id, ok := a.known[key]
+	if !ok {
+		id = int32(len(a.classes))
+		a.known[key], a.classes = id, append(a.classes, ranges)
+	}
+	return a.add(spot{kind: spotChar, class: id, next: next})
+}
+
+func (a *automaton) some(list ...int32) int32 { return a.add(spot{kind: spotSome, list: list}) }
+func (a *automaton) all(list ...int32) int32  { return a.add(spot{kind: spotAll, list: list}) }
+
+// repeat is what one makes least to most times, then next; a negative most is no limit.
+func (a *automaton) repeat(one func(next int32) int32, least, most int, next int32) int32 {
+	at := next
+	if most < 0 {
+		at = a.some()
+		a.spots[at].list = []int32{one(at), next}
+	}
+	for i := max(least, most); i > 0 && len(a.spots) < maxSpots; i-- {
+		if at = one(at); i > least {
+			at = a.some(at, next)
+		}
+	}
+	return at
+}
+
+// expression is what a regular expression matches, then next. The reader of ECMA 262 makes groups with names of look-ahead.
+func (a *automaton) expression(re *syntax.Regexp, next int32) int32 {
+	sub := func(next int32) int32 { return a.expression(re.Sub[0], next) }
+	condition := func(kind spotKind) int32 {
+		a.context = a.context || kind != spotLast
+		return a.add(spot{kind: kind, next: next})
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, r := range slices.Backward(re.Rune) {
+			ranges := []rune{r, r}
+			if re.Flags&syntax.FoldCase != 0 {
+				ranges = bothCases(r)
+			}
+			next = a.char(ranges, next)
+		}
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return a.char(rangesOf(re), next)
+	case syntax.OpBeginText, syntax.OpBeginLine:
+		return condition(spotBegin)
+	case syntax.OpEndText, syntax.OpEndLine:
+		return condition(spotLast)
+	case syntax.OpWordBoundary:
+		return condition(spotEdge)
+	case syntax.OpNoWordBoundary:
+		return condition(spotSame)
+	case syntax.OpCapture:
+		switch ahead := a.expression(re.Sub[0], anyText); {
+		case strings.HasPrefix(re.Name, aheadName):
+			return a.all(ahead, next)
+		case strings.HasPrefix(re.Name, notAheadName):
+			return a.all(a.add(spot{kind: spotNot, next: ahead}), next)
+		}
+		return sub(next)
+	case syntax.OpConcat:
+		for _, s := range slices.Backward(re.Sub) {
+			next = a.expression(s, next)
+		}
+	case syntax.OpAlternate, syntax.OpNoMatch:
+		list := make([]int32, len(re.Sub))
+		for i, s := range re.Sub {
+			list[i] = a.expression(s, next)
+		}
+		return a.some(list...)
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
+		counts := countsOf(re)
+		return a.repeat(sub, counts[0], counts[1], next)
+	}
+	return next
+}
+
+// divide finds the letters when all classes are known.
+func (a *automaton) divide() {
+	a.classes = append(a.classes, []rune{0, 0xd7ff, 0xe000, utf8.MaxRune}) // what is no character belongs to no letter
+	var cuts []rune
+	for _, ranges := range a.classes {
+		for i := 0; i+1 < len(ranges); i += 2 {
+			cuts = append(cuts, ranges[i], ranges[i+1]+1)
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	signs := make([][]byte, len(cuts)) // of the characters from one cut to the next: the classes that have them
+	for id, ranges := range a.classes {
+		for i := 0; i+1 < len(ranges); i += 2 {
+			from, _ := slices.BinarySearch(cuts, ranges[i])
+			for ; cuts[from] <= ranges[i+1]; from++ {
+				signs[from] = binary.LittleEndian.AppendUint16(signs[from], uint16(id))
+			}
+		}
+	}
+	letters := make(map[string]int)
+	*a.work -= len(cuts) * len(a.classes) / 16
+	a.in = make([][]bool, len(a.classes))
+	for i, sign := range signs {
+		if last := uint16(len(a.classes) - 1); len(sign) < 2 || binary.LittleEndian.Uint16(sign[len(sign)-2:]) != last {
+			continue
+		}
+		n, ok := letters[string(sign)]
+		if !ok {
+			n = len(a.letters)
+			letters[string(sign)], a.letters = n, append(a.letters, nil)
+			for id := range a.in {
+				a.in[id] = append(a.in[id], false)
+			}
+			for k := 0; k < len(sign); k += 2 {
+				a.in[binary.LittleEndian.Uint16(sign[k:])][n] = true
+			}
+		}
+		a.letters[n] = append(a.letters[n], cuts[i], cuts[i+1]-1)
+	}
+	a.units = int32(len(a.in))
+	for n := range a.letters {
+		one := make([]bool, len(a.letters))
+		one[n] = true
+		a.in = append(a.in, one)
+	}
+}
+
+// readings are lists of spots: all of one list accept the rest of the text. A list without spots accepts any.
+type readings [][]int32
+
+// look calls f for a spot, unless it has been looked at now. It reports whether the look has the answer.
+func (a *automaton) look(at int32, f func(s *spot, l *look)) *look {
+	for len(a.looks) < len(a.spots) {
+		a.looks = append(a.looks, look{})
+	}
+	l := &a.looks[at]
+	switch {
+	case l.busy, *a.work <= 0:
+		a.cuts++
+		return &look{}
+	case l.at == a.now:
+		return l
+	}
+	*a.work--
+	cuts, found := a.cuts, look{}
+	l.busy = true
+	f(&a.spots[at], &found)
+	l = &a.looks[at] // which can have moved
+	if l.busy = false; a.cuts == cuts {
+		found.at = a.now
+		*l = found
+	}
+	return &found
+}
+
+// after returns what a spot demands of the text after a letter.
+func (a *automaton) after(at int32, letter int, before int32) readings {
+	return a.look(at, func(s *spot, l *look) { l.list = a.demands(*s, letter, before) }).list
+}
+
+func (a *automaton) demands(s spot, letter int, before int32) readings {
+	switch s.kind {
+	case spotAny:
+		return readings{nil}
+	case spotChar:
+		if a.in[s.class][letter] {
+			return reading(s.next)
+		}
+	case spotSome:
+		var all readings
+		for _, k := range s.list {
+			all = append(all, a.after(k, letter, before)...)
+		}
+		*a.work -= len(all)
+		return tidied(all)
+	case spotAll:
+		return a.afterAll(s.list, letter, before)
+	case spotNot:
+		return a.after(a.complement(s.next, before), letter, before)
+	case spotEdge, spotSame:
+		if edge := a.in[a.spots[wordSpot].class][letter] != (before == beforeWord); edge == (s.kind == spotEdge) {
+			return a.after(s.next, letter, before)
+		}
+	case spotBegin:
+		if before == beforeNone {
+			return a.after(s.next, letter, before)
+		}
+	}
+	return nil
+}
+
+// afterAll returns what all of several spots demand.
+func (a *automaton) afterAll(list []int32, letter int, before int32) readings {
+	all := readings{nil}
+	for _, k := range list {
+		if all = a.both(all, a.after(k, letter, before)); len(all) == 0 {
+			break
+		}
+	}
+	return all
+}
+
+func reading(at int32) readings {
+	if at == anyText {
+		return readings{nil}
+	}
+	return readings{{at}}
+}
+
+// both returns what satisfies one reading of each.
+func (a *automaton) both(x, y readings) (list readings) {
+	if *a.work -= len(x) * len(y); *a.work < 0 {
+		return nil
+	}
+	for _, p := range x {
+		for _, q := range y {
+			both := slices.Concat(p, q)
+			slices.Sort(both)
+			list = append(list, slices.Compact(both))
+		}
+	}
+	return tidied(list)
+}
+
+// tidied sorts readings, without those that demand what another one does, and more.
+func tidied(list readings) readings {
+	slices.SortFunc(list, func(p, q []int32) int {
+		if len(p) != len(q) {
+			return len(p) - len(q)
+		}
+		return slices.Compare(p, q)
+	})
+	list = slices.CompactFunc(list, slices.Equal)
+	if n := len(list); n < 2 || n > maxReadings || len(list[0]) == len(list[n-1]) {
+		return list
+	}
+	kept := list[:0:0]
+	for _, p := range list {
+		if !slices.ContainsFunc(kept, func(q []int32) bool { return within(q, p) }) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// within reports whether all of a sorted list are in another one.
+func within(p, q []int32) bool {
+	for _, x := range p {
+		i, ok := slices.BinarySearch(q, x)
+		if !ok {
+			return false
+		}
+		q = q[i:]
+	}
+	return true
+}
+
+// ends reports whether the text can end at a spot.
+func (a *automaton) ends(at int32, before int32) bool {
+	return a.look(at, func(s *spot, l *look) { l.ends = a.endsAt(*s, before) }).ends
+}
+
+func (a *automaton) endsAt(s spot, before int32) bool {
+	next := func(k int32) bool { return a.ends(k, before) }
+	switch s.kind {
+	case spotEnd, spotAny:
+		return true
+	case spotSome:
+		return slices.ContainsFunc(s.list, next)
+	case spotAll:
+		return !slices.ContainsFunc(s.list, func(k int32) bool { return !next(k) })
+	case spotNot:
+		return !next(s.next)
+	case spotEdge, spotSame:
+		return (before == beforeWord) == (s.kind == spotEdge) && next(s.next)
+	case spotBegin:
+		return before == beforeNone && next(s.next)
+	case spotLast:
+		return next(s.next)
+	}
+	return false
+}
+
+// accepts reports whether the text can end after some that has these readings.
+func (a *automaton) accepts(list readings, before int32) bool {
+	a.now++
+	return slices.ContainsFunc(list, func(p []int32) bool {
+		return !slices.ContainsFunc(p, func(k int32) bool { return !a.ends(k, before) })
+	})
+}
+
+// complement returns a spot of the texts that another one does not accept.
+func (a *automaton) complement(at, before int32) int32 {
+	if !a.context {
+		before = beforeOther
+	}
+	key := [2]int32{at, before}
+	if to, ok := a.not[key]; ok {
+		return to
+	}
+	looks := a.looks // the spots have other looks in a text of its own
+	a.looks = nil
+	states, err := a.run(at, before)
+	a.looks = looks
+	a.now++
+	if err != nil || len(a.spots)+len(states)*(1+len(a.letters)) > maxSpots {
+		a.failed = true
+		return atEnd
+	}
+	first := int32(len(a.spots))
+	for range states {
+		a.some()
+	}
+	for i, s := range states {
+		var list []int32
+		if !s.ends {
+			list = append(list, atEnd)
+		}
+		for n, k := range s.next {
+			to := anyText
+			if k >= 0 {
+				to = first + k
+			}
+			list = append(list, a.add(spot{kind: spotChar, class: a.units + int32(n), next: to}))
+		}
+		a.spots[first+int32(i)].list = list
+	}
+	a.not[key] = first
+	return first
+}
+
+// textState is a state of a deterministic automaton.
+type textState struct {
+	next []int32 // by letter; -1 is none
+	ends bool
+}
+
+// run returns the states of the texts that a spot accepts. The first one is the beginning.
+func (a *automaton) run(start, before int32) (states []textState, err error) {
+	if len(a.spots) >= maxSpots {
+		return nil, errTooLarge
+	}
+	if a.in == nil {
+		a.divide()
+	}
+	ids := make(map[string]int32)
+	type todo struct {
+		list   readings
+		before int32
+	}
+	var work []todo
+	visit := func(list readings, before int32) int32 {
+		if len(list) == 0 {
+			return -1
+		}
+		if !a.context {
+			before = beforeOther
+		}
+		key := binary.LittleEndian.AppendUint32(nil, uint32(before))
+		for _, p := range list {
+			for _, x := range p {
+				key = binary.LittleEndian.AppendUint32(key, uint32(x))
+			}
+			key = append(key, 0xff, 0xff, 0xff, 0xff)
+		}
+		id, ok := ids[string(key)]
+		if !ok {
+			id = int32(len(work))
+			ids[string(key)], work = id, append(work, todo{list, before})
+		}
+		return id
+	}
+	visit(reading(start), before)
+	edges := 0
+	for i := 0; i < len(work); i++ {
+		w := work[i]
+		s := textState{make([]int32, len(a.letters)), a.accepts(w.list, w.before)}
+		classes := a.distinguished(w.list, w.before)
+		known := make(map[string]int32) // by the classes that have a letter: the others lead to the same
+		for n := range s.next {
+			sign, to := make([]byte, len(classes)+1), beforeOther
+			for i, class := range classes {
+				if a.in[class][n] {
+					sign[i] = 1
+				}
+			}
+			if a.in[a.spots[wordSpot].class][n] && a.context {
+				sign[len(classes)], to = 1, beforeWord
+			}
+			next, ok := known[string(sign)]
+			if !ok {
+				list := a.step(w.list, n, w.before)
+				if next = visit(list, to); len(list) > maxReadings || len(work) > maxTextStates || a.failed || *a.work <= 0 {
+					return nil, errTooLarge
+				}
+				known[string(sign)] = next
+			}
+			s.next[n] = next
+		}
+		if edges += targets(s.next); edges > maxTextEdges {
+			return nil, errTooLarge
+		}
+		states, work[i].list = append(states, s), nil
+	}
+	return states, nil
+}
+
+// distinguished returns the classes on which it depends where a letter leads to.
+func (a *automaton) distinguished(list readings, before int32) (classes []int32) {
+	seen := make(map[int32]bool)
+	var visit func(at int32)
+	visit = func(at int32) {
+		if *a.work--; seen[at] {
+			return
+		}
+		seen[at] = true
+		switch s := a.spots[at]; s.kind {
+		case spotChar:
+			classes = append(classes, s.class)
+		case spotNot:
+			visit(a.complement(s.next, before))
+		case spotEdge, spotSame:
+			classes = append(classes, a.spots[wordSpot].class)
+			visit(s.next)
+		case spotSome, spotAll:
+			for _, k := range s.list {
+				visit(k)
+			}
+		case spotBegin:
+			if before == beforeNone {
+				visit(s.next)
+			}
+		}
+	}
+	for _, p := range list {
+		for _, at := range p {
+			visit(at)
+		}
+	}
+	slices.Sort(classes)
+	classes = slices.Compact(classes)
+	*a.work -= len(classes) * len(a.letters) / 16
+	return classes
+}
+
+// step returns the readings of a text after a letter.
+func (a *automaton) step(list readings, letter int, before int32) (all readings) {
+	a.now++
+	for _, p := range list {
+		all = append(all, a.afterAll(p, letter, before)...)
+	}
+	return tidied(all)
+}
+
+// targets returns the number of different states of a list.
+func targets(next []int32) int {
+	list := slices.Clone(next)
+	slices.Sort(list)
+	return len(slices.Compact(list))
+}
+
+// matches reports whether a spot accepts a text, false beyond the limits.
+func (a *automaton) matches(start int32, text string) bool {
+	if a.in == nil {
+		a.divide()
+	}
+	list, before := reading(start), beforeNone
+	for _, r := range text {
+		letter := slices.IndexFunc(a.letters, func(pairs []rune) bool { return inRanges(pairs, r) })
+		if letter < 0 || len(list) > maxReadings {
+			return false
+		}
+		list = a.step(list, letter, before)
+		if before = beforeOther; a.in[a.spots[wordSpot].class][letter] {
+			before = beforeWord
+		}
+	}
+	return a.accepts(list, before) && !a.failed && *a.work > 0
+}
+
+func inRanges(pairs []rune, r rune) bool {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i] <= r && r <= pairs[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+// lively reports which states lead to an end.
+func lively(states []textState) []bool {
+	users, live := make([][]int32, len(states)), make([]bool, len(states))
+	var work []int32
+	for i, s := range states {
+		for _, k := range s.next {
+			if k >= 0 {
+				users[k] = append(users[k], int32(i))
+			}
+		}
+		if live[i] = s.ends; s.ends {
+			work = append(work, int32(i))
+		}
+	}
+	for ; len(work) > 0; work = work[1:] {
+		for _, u := range users[work[0]] {
+			if !live[u] {
+				live[u], work = true, append(work, u)
+			}
+		}
+	}
+	return live
+}
+
+// part returns the texts of states, of which char writes a character of ranges; nil if there is none.
+func (a *automaton) part(states []textState, char func(ranges []rune) Part) Part {
+	live := lively(states)
+	if !live[0] {
+		return nil
+	}
+	return func(b *Builder, next int32) int32 {
+		at := make([]int32, len(states))
+		for i := range states {
+			if live[i] {
+				at[i] = b.add(node{kind: splitNode})
+			}
+		}
+		for i, s := range states {
+			if !live[i] || b.err != nil {
+				continue
+			}
+			var others []int32
+			if s.ends {
+				others = append(others, next)
+			}
+			for n, k := range s.next {
+				if k >= 0 && live[k] && slices.Index(s.next, k) == n {
+					others = append(others, char(a.leading(s.next, k))(b, at[k]))
+				}
+			}
+			if b.err == nil {
+				b.nodes[at[i]].others = others
+			}
+		}
+		return at[0]
+	}
+}
+
+// leading returns the sorted ranges of the letters that lead to a state.
+func (a *automaton) leading(next []int32, to int32) []rune {
+	var pairs [][2]rune
+	for n, k := range next {
+		for i := 0; k == to && i+1 < len(a.letters[n]); i += 2 {
+			pairs = append(pairs, [2]rune{a.letters[n][i], a.letters[n][i+1]})
+		}
+	}
+	return joined(pairs)
+}
+
+// joined returns pairs of characters as sorted ranges, those that overlap or touch as one.
+func joined(pairs [][2]rune) (ranges []rune) {
+	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0] - b[0]) })
+	for _, p := range pairs {
+		if n := len(ranges); n > 0 && p[0] <= ranges[n-1]+1 {
+			ranges[n-1] = max(ranges[n-1], p[1])
+		} else {
+			ranges = append(ranges, p[0], p[1])
+		}
+	}
+	return ranges
+}
+
+// copied is the texts of a rule of a builder, which is not recursive and of ASCII, then next.
+func (a *automaton) copied(b *Builder, at, next int32, known map[[2]int32]int32) int32 {
+	key := [2]int32{at, next}
+	to, ok := known[key]
+	if ok {
+		return to
+	}
+	switch n := &b.nodes[at]; n.kind {
+	case bytesNode:
+		to = a.char([]rune{rune(n.low), rune(n.high)}, a.copied(b, n.next, next, known))
+	case callNode:
+		to = a.copied(b, b.rules[n.rule], a.copied(b, n.next, next, known), known)
+	case splitNode:
+		to = a.some()
+		for _, k := range n.others {
+			k = a.copied(b, k, next, known)
+			a.spots[to].list = append(a.spots[to].list, k)
+		}
+	case endNode:
+		to = next
+	}
+	known[key] = to
+	return to
+}
