@@ -83,6 +83,37 @@ func TestRandomSchemas(t *testing.T) {
 	}
 }
 
+// Each text of the grammar of a schema all of whose keywords are enforced is valid, also if they are beside each other.
+func TestMixedSchemas(t *testing.T) {
+	n := grammartest.Count(300)
+	r := rand.New(rand.NewPCG(3, 4))
+	v, texts := words(r)
+	done, enforced := 0, 0
+	for text := range grammartest.Mixed(r, 2) {
+		if done++; done > n {
+			break
+		}
+		g, err := Schema(text)
+		if err != nil {
+			continue // no value satisfies all of it
+		}
+		check := func(string) error { return nil }
+		if g.NotEnforced() == nil {
+			enforced++
+			check = validator(t, text)
+		}
+		for range 3 {
+			got := walk(t, g, v, texts, r, 1+r.IntN(60))
+			if err := check(got); err != nil {
+				t.Fatalf("schema %d %s:\n%q: %v", done, text, got, err)
+			}
+		}
+	}
+	if enforced < n*5/10 {
+		t.Errorf("%d of %d schemas are enforced", enforced, n)
+	}
+}
+
 // validator returns the check of a text by another implementation.
 func validator(t *testing.T, schema []byte) func(text string) error {
 	t.Helper()

@@ -17,8 +17,8 @@ import (
 type source struct {
 	root  any
 	bases map[*jinja.Dict]base
-	named map[string]located // parts by their $id, and by an $anchor behind that
-	lone  bool               // a string is no Unicode text
+	named map[string]any // parts by their $id, and by an $anchor behind that
+	lone  bool           // a string is no Unicode text
 }
 
 // base is the part with an $id around a reference, at which its pointer begins.
@@ -33,8 +33,8 @@ func read(text []byte) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{root: root, bases: make(map[*jinja.Dict]base), named: make(map[string]located), lone: !isText(text)}
-	s.locate(root, base{root, &url.URL{}}, "#")
+	s := &source{root: root, bases: make(map[*jinja.Dict]base), named: make(map[string]any), lone: !isText(text)}
+	s.locate(root, base{root, &url.URL{}})
 	return s, nil
 }
 
@@ -42,11 +42,11 @@ func read(text []byte) (*source, error) {
 var references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 
 // locate finds the bases of the references in a value, and the parts with names.
-func (s *source) locate(v any, b base, path string) {
+func (s *source) locate(v any, b base) {
 	switch x := v.(type) {
 	case *jinja.List:
-		for i, item := range x.Items {
-			s.locate(item, b, path+"/"+strconv.Itoa(i))
+		for _, item := range x.Items {
+			s.locate(item, b)
 		}
 	case *jinja.Dict:
 		id, ok := x.Get("$id").(string)
@@ -58,16 +58,16 @@ func (s *source) locate(v any, b base, path string) {
 		switch {
 		case !ok || err != nil:
 		case strings.HasPrefix(id, "#"): // "#name" was a name, before draft 2019-09
-			s.named[b.id.String()+id] = located{x, path}
+			s.named[b.id.String()+id] = x
 		default:
 			u = b.id.ResolveReference(u)
 			u.Fragment = ""
 			b = base{x, u}
-			s.named[u.String()] = located{x, path}
+			s.named[u.String()] = x
 		}
 		for _, key := range []string{"$anchor", "$dynamicAnchor"} {
 			if name, ok := x.Get(key).(string); ok {
-				s.named[b.id.String()+"#"+name] = located{x, path}
+				s.named[b.id.String()+"#"+name] = x
 			}
 		}
 		if slices.ContainsFunc(references, func(key string) bool { return has(x, key) }) {
@@ -75,7 +75,7 @@ func (s *source) locate(v any, b base, path string) {
 		}
 		for _, k := range x.Keys() {
 			if k != "enum" && k != "const" {
-				s.locate(x.Get(k), b, path+"/"+escaped(k.(string)))
+				s.locate(x.Get(k), b)
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func (c *compiler) text(s, path string) error {
 	return nil
 }
 
-// resolve returns what the reference of a schema stands for.
+// resolve returns what the reference of a schema stands for, and its place.
 func (c *compiler) resolve(d *jinja.Dict) (target any, path string, err error) {
 	key := references[slices.IndexFunc(references, func(key string) bool { return has(d, key) })]
 	s, ok := d.Get(key).(string)
@@ -142,34 +142,28 @@ func (c *compiler) resolve(d *jinja.Dict) (target any, path string, err error) {
 	if !ok { // within a value
 		b = base{c.root, &url.URL{}}
 	}
-	at := located{b.v, "#"}
-	pointer := u.Fragment
+	at, pointer, id := b.v, u.Fragment, b.id
 	if u.Fragment = ""; u.String() != "" {
-		u = b.id.ResolveReference(u)
-		if at, ok = c.named[u.String()]; !ok {
+		id = b.id.ResolveReference(u)
+		if at, ok = c.named[id.String()]; !ok {
 			return nil, "", fmt.Errorf("%s %.100q: want one within the schema, such as #/$defs/name", key, s)
 		}
-	} else {
-		u = b.id
 	}
-	if named, ok := c.named[u.String()+"#"+pointer]; ok && pointer != "" {
-		return named.v, named.path, nil
+	if named, ok := c.named[id.String()+"#"+pointer]; ok && pointer != "" {
+		return named, s, nil
 	}
-	if pointer == "" {
-		return at.v, at.path, nil
-	}
-	if !strings.HasPrefix(pointer, "/") {
-		return nil, "", fmt.Errorf("%s %.100q: there is no such schema", key, s)
-	}
-	v := at.v
-	for part := range strings.SplitSeq(pointer[1:], "/") {
-		c.work++
-		if v = member(v, strings.NewReplacer("~1", "/", "~0", "~").Replace(part)); v == nil {
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if c.work++; pointer == "" {
+			break
+		}
+		if at = member(at, unescapeNames.Replace(part)); at == nil || pointer[0] != '/' {
 			return nil, "", fmt.Errorf("%s %.100q: there is no such schema", key, s)
 		}
 	}
-	return v, strings.TrimSuffix(at.path, "/") + pointer, nil
+	return at, s, nil
 }
+
+var unescapeNames = strings.NewReplacer("~1", "/", "~0", "~")
 
 // member returns a member of an object or a list by its name, nil if there is none.
 func member(v any, name string) any {

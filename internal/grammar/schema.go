@@ -182,7 +182,9 @@ func (c *compiler) skip(path, key string) {
 }
 
 // escaped returns a name as a part of a pointer.
-func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+func escaped(name string) string { return escapeNames.Replace(name) }
+
+var escapeNames = strings.NewReplacer("~", "~0", "/", "~1")
 
 // matters reports whether an entry has a keyword with an effect that is not done.
 func (e entry) matters() bool {

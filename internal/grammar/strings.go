@@ -51,11 +51,11 @@ func (c *compiler) textual(entries []entry) (*textual, error) {
 			}
 			t.add(condition{text: s, path: e.path, key: strings.TrimPrefix(key, "\x00"), search: has(e.d, search), not: key == notPattern})
 		}
-		for key, table := range map[string]map[string]string{"format": formats, "contentEncoding": encodings} {
-			s, _ := e.d.Get(key).(string)
-			if pattern := table[s]; pattern != "" {
-				t.add(condition{text: formatPattern(pattern), path: e.path, key: key, wider: formatPattern(wider[s])})
-			}
+		if s, _ := e.d.Get("format").(string); formats[s] != "" {
+			t.add(condition{text: formatPattern(formats[s]), path: e.path, key: "format", wider: formatPattern(wider[s])})
+		}
+		if s, _ := e.d.Get("contentEncoding").(string); encodings[s] != "" {
+			t.add(condition{text: formatPattern(encodings[s]), path: e.path, key: "contentEncoding"})
 		}
 		if l, ok := e.d.Get(notValues).(*jinja.List); ok {
 			for _, v := range l.Items {

@@ -193,7 +193,7 @@ func TestChatErrors(t *testing.T) {
 		{own, messages + `,"structured_outputs":{"regex":"("}}`, "structured_outputs.regex"},
 		{own, messages + `,"structured_outputs":{"structural_tag":"x"}}`, "structured_outputs.structural_tag"},
 		{own, messages + `,"guided_json":{"type":"number","exclusiveMinimum":999999999999999}}`, "guided_json"},
-		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"pattern":"\\bx"}}}}`,
+		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"pattern":7,"type":"x"}}}}`,
 			"response_format.json_schema.schema"},
 		{own, messages + `,"stop":"x","guided_json":{}}`, "stop"},
 		{own, messages + `,"tools":[{"function":{"name":"f"}}]}`, "tools[0].type"},

@@ -19,9 +19,17 @@ func Count(otherwise int) int {
 	return otherwise
 }
 
-// Schemas yields random schemas of a depth as JSON.
+// Schemas yields random schemas of a depth as JSON: those whose keywords are enforced.
 func Schemas(r *rand.Rand, depth int) func(yield func([]byte) bool) {
-	s := &schemas{Rand: r}
+	return yieldOf(&schemas{Rand: r}, depth)
+}
+
+// Mixed yields random schemas with keywords beside each other, some of which accept nothing, or are not enforced.
+func Mixed(r *rand.Rand, depth int) func(yield func([]byte) bool) {
+	return yieldOf(&schemas{Rand: r, mixed: true}, depth)
+}
+
+func yieldOf(s *schemas, depth int) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for {
 			text, err := json.Marshal(s.schema(depth))
@@ -39,12 +47,15 @@ func Schemas(r *rand.Rand, depth int) func(yield func([]byte) bool) {
 type schemas struct {
 	*rand.Rand
 	names int
+	mixed bool
 }
 
 func (r *schemas) schema(depth int) map[string]any {
 	kinds := []func(int) map[string]any{r.str, r.number, r.literal, r.simple, r.object, r.list, r.choice, r.tree, r.tagged}
 	if depth == 0 {
 		kinds = kinds[:4]
+	} else if r.mixed {
+		kinds = append(kinds, r.texts, r.multiple, r.named, r.set, r.together, r.narrowed, r.together, r.narrowed)
 	}
 	s := kinds[r.IntN(len(kinds))](depth)
 	if r.IntN(4) == 0 {

@@ -68,7 +68,7 @@ type streamOptions struct {
 
 // answerFormat is the form of a text.
 type answerFormat struct {
-	Type   string `json:"type"`
+	Type   string          `json:"type"`
 	Schema *answerSchema   `json:"json_schema"`
 	Bare   json.RawMessage `json:"schema"` // of the type json_object, as llama.cpp has it
 }
