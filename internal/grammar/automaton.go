@@ -70,8 +70,8 @@ const (
 	maxSpots      = 60_000
 	maxTextStates = 8_000
 	maxTextEdges  = 40_000
-	maxReadings   = 200        // of a state
-	maxTextWork   = 10_000_000 // for all automata of a schema
+	maxReadings   = 200       // of a state
+	maxTextWork   = 8_000_000 // for all automata of a schema: a few seconds
 )
 
 var (
@@ -185,6 +185,7 @@ func (a *automaton) expression(re *syntax.Regexp, next int32) int32 {
 
 // divide finds the letters when all classes are known.
 func (a *automaton) divide() {
+	*a.work -= 4 * len(a.spots)
 	a.classes = append(a.classes, []rune{0, 0xd7ff, 0xe000, utf8.MaxRune}) // what is no character belongs to no letter
 	var cuts []rune
 	for _, ranges := range a.classes {
@@ -204,7 +205,7 @@ func (a *automaton) divide() {
 		}
 	}
 	letters := make(map[string]int)
-	*a.work -= len(cuts) * len(a.classes) / 16
+	*a.work -= len(cuts) * (1 + len(a.classes)/16)
 	a.in = make([][]bool, len(a.classes))
 	for i, sign := range signs {
 		if last := uint16(len(a.classes) - 1); len(sign) < 2 || binary.LittleEndian.Uint16(sign[len(sign)-2:]) != last {
@@ -572,8 +573,9 @@ func (a *automaton) matches(start int32, text string) bool {
 	}
 	list, before := reading(start), beforeNone
 	for _, r := range text {
+		*a.work -= len(a.letters)
 		letter := slices.IndexFunc(a.letters, func(pairs []rune) bool { return inRanges(pairs, r) })
-		if letter < 0 || len(list) > maxReadings {
+		if letter < 0 || len(list) > maxReadings || *a.work <= 0 {
 			return false
 		}
 		list = a.step(list, letter, before)

@@ -77,7 +77,7 @@ var wider = map[string]string{
 }
 
 const (
-	hostname     = `(?:[a-z0-9]{1,15}(?:-[a-z0-9]{1,15})?\.){0,4}[a-z]{2,9}`
+	hostname     = `(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]{2,9}`
 	ipv4Network  = `(?:(?:<octet>\.){3}0/24|(?:<octet>\.){2}0\.0/16|<octet>\.0\.0\.0/8|<ipv4>/32)`
 	uriReference = `(?:` + uri + `|/?[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*/?(?:\?(?:<chars>|\?)*)?(?:#(?:<chars>|\?)*)?)`
 )

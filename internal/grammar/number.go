@@ -510,6 +510,9 @@ func (c *compiler) multiplesPart(x bounds, multiple *big.Rat, without []any, pat
 
 // multiplesWithin returns the multiples that bounds have a form for, nil if there is none.
 func (c *compiler) multiplesWithin(x bounds, multiple *big.Rat, without []any) (Part, error) {
+	if c.textWork <= 0 {
+		return nil, errTooLarge
+	}
 	scratch := NewBuilder()
 	within, err := x.part(scratch.ofJSON())
 	if err != nil {

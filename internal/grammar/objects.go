@@ -16,7 +16,7 @@ type property struct {
 
 // pattern is one of patternProperties.
 type keyPattern struct {
-	d      *jinja.Dict // that has it
+	path   string // of the schema that has it
 	text   string
 	schema located
 }
@@ -123,7 +123,7 @@ func (c *compiler) objectOf(entries []entry) (*objectSchema, error) {
 		}
 		for i := 0; ok && i < len(patterns.Keys()); i++ {
 			s := patterns.Keys()[i].(string)
-			o.patterns = append(o.patterns, keyPattern{e.d, s, located{patterns.Get(s), e.path + "/patternProperties/" + escaped(s)}})
+			o.patterns = append(o.patterns, keyPattern{e.path, s, located{patterns.Get(s), e.path + "/patternProperties/" + escaped(s)}})
 		}
 		if has(e.d, "propertyNames") {
 			o.keys = append(o.keys, located{e.d.Get("propertyNames"), e.path + "/propertyNames"})
@@ -161,7 +161,7 @@ func (c *compiler) membersOf(entries []entry, name string) (list []located) {
 		}
 		if p, ok := e.d.Get("patternProperties").(*jinja.Dict); ok {
 			for _, k := range p.Keys() {
-				if t := (&textual{conditions: []condition{{text: k.(string), key: "pattern"}}}); t.matches(c, name) {
+				if c.nameMatches(e, k.(string), name) {
 					list, listed = append(list, located{p.Get(k), e.path + "/patternProperties/" + escaped(k.(string))}), true
 				}
 			}
@@ -171,6 +171,33 @@ func (c *compiler) membersOf(entries []entry, name string) (list []located) {
 		}
 	}
 	return list
+}
+
+// nameMatches reports whether the name of a property matches a pattern, which is not enforced if it cannot be known.
+func (c *compiler) nameMatches(e entry, pattern, name string) bool {
+	if c.textWork <= 0 {
+		c.skip(e.path, "patternProperties")
+		return false
+	}
+	m := c.matchers[pattern]
+	if m == nil {
+		t := &textual{conditions: []condition{{text: pattern, path: e.path + "/patternProperties", key: escaped(pattern), search: true}}}
+		t.parse(c)
+		m = &nameMatcher{}
+		m.automaton, m.start = t.spots(c, false)
+		c.matchers[pattern] = m
+	}
+	matches := m.matches(m.start, name)
+	if c.textWork <= 0 || m.failed {
+		c.skip(e.path, "patternProperties")
+	}
+	return matches
+}
+
+// nameMatcher is an automaton of names.
+type nameMatcher struct {
+	*automaton
+	start int32
 }
 
 // additional returns the schema of properties that an entry does not list.
@@ -265,10 +292,14 @@ func (c *compiler) patternMember(o *objectSchema, i int, names []located, path s
 	p := o.patterns[i]
 	values := []located{p.schema}
 	names = append(slices.Clone(names), located{dict("type", "string", "minLength", json.Number("0"), "pattern", p.text, search, true), path})
+	many := len(o.patterns) > maxConditions/2
+	if many { // a name can match several
+		c.skip(p.path, "patternProperties")
+	}
 	for k, other := range o.patterns {
 		if k != i && other.text == p.text {
 			values = append(values, other.schema)
-		} else if k != i {
+		} else if k != i && !many {
 			names = append(names, located{dict("type", "string", notPattern, other.text), path})
 		}
 	}

@@ -33,6 +33,7 @@ type compiler struct {
 	expanded map[splitKey][][]located
 	texts    map[string]Part // of strings, by what is demanded of them
 	chars    map[string]Part // of strings
+	matchers map[string]*nameMatcher
 	depth    int
 	work     int // comparisons of schemas
 	textWork int // that is left for automata
@@ -122,7 +123,7 @@ func (b *Builder) schema(text []byte) (Part, error) {
 		return nil, &SchemaError{"#", err}
 	}
 	c := &compiler{Builder: b, jsonParts: b.ofJSON(), source: s, rules: make(map[string]*schemaRule), ids: make(map[*jinja.Dict]uint32),
-		expanded: make(map[splitKey][][]located), texts: make(map[string]Part), chars: make(map[string]Part), textWork: maxTextWork}
+		expanded: make(map[splitKey][][]located), texts: make(map[string]Part), chars: make(map[string]Part), matchers: make(map[string]*nameMatcher), textWork: maxTextWork}
 	return c.all([]located{{s.root, "#"}}, "#")
 }
 

@@ -72,7 +72,13 @@ func (c *compiler) textual(entries []entry) (*textual, error) {
 // order is that of conditions: what is too much is left out from the last one on.
 var order = map[string]string{"pattern": "1", "format": "2", "contentEncoding": "3"}
 
+// maxConditions bounds those of a string.
+const maxConditions = 12
+
 func (t *textual) add(x condition) {
+	if len(t.conditions) > 10*maxConditions { // of which most are not enforced
+		return
+	}
 	if !slices.ContainsFunc(t.conditions, func(y condition) bool { return x.text == y.text && x.not == y.not && x.key == y.key }) {
 		t.conditions = append(t.conditions, x)
 	}
@@ -117,7 +123,10 @@ func (c *compiler) stringPart(entries []entry, path string) (Part, error) {
 func (t *textual) parse(c *compiler) {
 	t.conditions = slices.Clone(t.conditions)
 	for i := range t.conditions {
-		t.conditions[i].read()
+		c.textWork -= len(t.conditions[i].text)
+		if i < maxConditions && c.textWork > 0 {
+			t.conditions[i].read()
+		}
 	}
 	t.conditions = slices.DeleteFunc(t.conditions, func(x condition) bool { return x.re == nil && c.skipCondition(x) })
 }
@@ -142,7 +151,7 @@ func (x *condition) read() {
 }
 
 // shorter are the lengths to which strings are bounded if there are too many states: fewer characters are accepted as well.
-var shorter = []int{256, 64, 24}
+var shorter = []int{256, 64}
 
 // part returns the strings. What cannot be enforced is left out: a format that excludes what a pattern demands, and what has too many
 // states.
@@ -205,7 +214,7 @@ func (t *textual) shorten(tried *int) bool {
 	for *tried < len(shorter) {
 		most := shorter[*tried]
 		*tried++
-		if most >= t.least && (!t.bounded || t.most < 0 || most < t.most) {
+		if most >= t.least && (t.most > most || *tried == len(shorter)) {
 			t.most, t.bounded = most, true
 			return true
 		}
@@ -220,6 +229,9 @@ func (t *textual) open() bool {
 
 // automaton returns the strings, nil if there is none.
 func (t *textual) automaton(c *compiler, exact bool) (Part, error) {
+	if c.textWork <= 0 {
+		return nil, errTooLarge
+	}
 	a, start := t.spots(c, exact)
 	states, err := a.run(start, beforeNone)
 	if err != nil {
