@@ -90,7 +90,7 @@ conformance: lib/.complete ## run a corpus of programs with expected outputs: CO
 	$(GO) run ./cmd/conformance -table -corpus '$(CORPUS)'
 
 check-schemas: lib/.complete ## check the answers of models with random weights to 10,000 random schemas by another implementation
-	ETRUN_SCHEMAS=10000 $(GO) test -count 1 -timeout 60m -run '^TestRandomSchemas$$' ./internal/grammar ./text
+	ETRUN_SCHEMAS=10000 $(GO) test -count 1 -timeout 60m -run '^Test(Random|Mixed)Schemas$$' ./internal/grammar ./text
 
 recordings: lib/.complete ## transcribe the recordings of a corpus and compare the texts with PyTorch's: CORPUS=folder
 	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run TestCorpusMedia -v ./speech

@@ -76,7 +76,7 @@ func (c *compiler) listPart(entries []entry, path string) (Part, error) {
 				all = append(all, l.items...)
 			}
 		}
-		p, err := c.all(all, path)
+		p, err := c.all(all)
 		if isNothing(err) && i >= least {
 			most, rest = i, []located{{false, path}}
 			break
@@ -86,7 +86,7 @@ func (c *compiler) listPart(entries []entry, path string) (Part, error) {
 		}
 		prefix = append(prefix, p)
 	}
-	items, err := c.all(rest, path)
+	items, err := c.all(rest)
 	switch {
 	case isNothing(err):
 		items = nil

@@ -231,7 +231,7 @@ func (c *compiler) member(o *objectSchema, name, path string) (Part, error) {
 			c.skip(path, "propertyNames")
 		}
 	}
-	return c.all(c.membersOf(o.entries, name), path)
+	return c.all(c.membersOf(o.entries, name))
 }
 
 // freeObject returns objects of any properties, or of those whose names have a pattern.
@@ -240,7 +240,7 @@ func (c *compiler) freeObject(o *objectSchema, path string) (Part, error) {
 	var err error
 	names := append([]located{{dict("type", "string"), path}}, o.keys...)
 	if len(o.keys) > 0 {
-		if key, err = c.all(names, path); err != nil && !errors.Is(err, errNothing) {
+		if key, err = c.all(names); err != nil && !errors.Is(err, errNothing) {
 			return nil, err
 		}
 	}
@@ -255,7 +255,7 @@ func (c *compiler) freeObject(o *objectSchema, path string) (Part, error) {
 				c.skip(e.path, "unevaluatedProperties")
 			}
 		}
-		value, err := c.all(values, path)
+		value, err := c.all(values)
 		if err != nil && !errors.Is(err, errNothing) {
 			return nil, err
 		}
@@ -308,11 +308,11 @@ func (c *compiler) patternMember(o *objectSchema, i int, names []located, path s
 			values = append(values, e.additional()...)
 		}
 	}
-	key, err := c.all(names, path)
+	key, err := c.all(names)
 	if err != nil {
 		return nil, err
 	}
-	value, err := c.all(values, path)
+	value, err := c.all(values)
 	if err != nil {
 		return nil, err
 	}

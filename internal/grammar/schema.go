@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -34,6 +33,7 @@ type compiler struct {
 	texts    map[string]Part // of strings, by what is demanded of them
 	chars    map[string]Part // of strings
 	matchers map[string]*nameMatcher
+	before   int // keywords of other schemas that are not enforced
 	depth    int
 	work     int // comparisons of schemas
 	textWork int // that is left for automata
@@ -43,19 +43,6 @@ type compiler struct {
 type schemaRule struct {
 	id      int32
 	nothing bool
-}
-
-// located is a schema with its place.
-type located struct {
-	v    any
-	path string
-}
-
-// entry is a schema that is an object, without some of its keywords that stand for alternatives.
-type entry struct {
-	d    *jinja.Dict
-	path string
-	done uint16 // by the place in splitting
 }
 
 type splitKey struct {
@@ -123,8 +110,8 @@ func (b *Builder) schema(text []byte) (Part, error) {
 		return nil, &SchemaError{"#", err}
 	}
 	c := &compiler{Builder: b, jsonParts: b.ofJSON(), source: s, rules: make(map[string]*schemaRule), ids: make(map[*jinja.Dict]uint32),
-		expanded: make(map[splitKey][][]located), texts: make(map[string]Part), chars: make(map[string]Part), matchers: make(map[string]*nameMatcher), textWork: maxTextWork}
-	return c.all([]located{{s.root, "#"}}, "#")
+		expanded: make(map[splitKey][][]located), texts: make(map[string]Part), chars: make(map[string]Part), matchers: make(map[string]*nameMatcher), before: len(b.skipped), textWork: maxTextWork}
+	return c.all([]located{{s.root, "#"}})
 }
 
 // typed are the keywords for values of a type, by which a schema without a type is known.
@@ -177,7 +164,7 @@ func (c *compiler) nothing(path, format string, args ...any) error {
 // skip notes a keyword that is not enforced.
 func (c *compiler) skip(path, key string) {
 	pointer := path + "/" + escaped(key)
-	if len(c.skipped) < maxSkipped && !slices.Contains(c.skipped, pointer) {
+	if own := c.skipped[c.before:]; len(own) < maxSkipped && !slices.Contains(own, pointer) {
 		c.skipped = append(c.skipped, pointer)
 	}
 }
@@ -186,174 +173,6 @@ func (c *compiler) skip(path, key string) {
 func escaped(name string) string { return escapeNames.Replace(name) }
 
 var escapeNames = strings.NewReplacer("~", "~0", "/", "~1")
-
-// matters reports whether an entry has a keyword with an effect that is not done.
-func (e entry) matters() bool {
-	for i, key := range splitting {
-		if e.done&(1<<i) == 0 && has(e.d, key) {
-			return true
-		}
-	}
-	for _, list := range typed {
-		if slices.ContainsFunc(list, func(key string) bool { return has(e.d, key) }) {
-			return true
-		}
-	}
-	return has(e.d, "type") || has(e.d, "enum") || has(e.d, "const")
-}
-
-// same is what entries are equal by.
-type same struct {
-	d    *jinja.Dict
-	done uint16
-}
-
-// flattener adds schemas to entries, with those that $ref and allOf name.
-type flattener struct {
-	*compiler
-	list []entry
-	seen map[same]bool
-	busy map[*jinja.Dict]bool
-}
-
-// flat returns entries and the further ones of schemas.
-func (c *compiler) flat(entries []entry, list []located) ([]entry, error) {
-	f := &flattener{c, slices.Clone(entries), make(map[same]bool), make(map[*jinja.Dict]bool)}
-	for _, e := range entries {
-		f.seen[same{e.d, e.done}] = true
-	}
-	c.work += len(entries)
-	for _, l := range list {
-		if err := f.add(l); err != nil {
-			return nil, err
-		}
-	}
-	return f.list, nil
-}
-
-func (f *flattener) add(l located) error {
-	if f.work++; f.work > maxWork {
-		return f.fail(l.path, "too many schemas of anyOf, oneOf and allOf together; want fewer of them")
-	}
-	d, ok := l.v.(*jinja.Dict)
-	switch {
-	case l.v == true:
-		return nil
-	case l.v == false:
-		return f.nothing(l.path, "false accepts no value")
-	case !ok:
-		return f.fail(l.path, "want an object, or true")
-	case f.busy[d]:
-		return f.fail(l.path, "a form that begins with itself")
-	case len(f.busy) > maxDepth:
-		return f.fail(l.path, "more than %d schemas in schemas", maxDepth)
-	}
-	f.busy[d] = true
-	defer delete(f.busy, d)
-	if d.Get("nullable") == true && !has(d, "type") && (has(d, "$ref") || has(d, "allOf") || has(d, "anyOf") || has(d, "oneOf")) {
-		return f.add(located{f.orNull(d), l.path})
-	}
-	if slices.ContainsFunc(references, func(key string) bool { return has(d, key) }) {
-		target, path, err := f.resolve(d)
-		if err != nil {
-			return f.fail(l.path, "%w", err)
-		}
-		if err := f.add(located{target, path}); err != nil {
-			return err
-		}
-	}
-	if has(d, "allOf") {
-		list, err := f.schemas(d, "allOf", l.path)
-		if err != nil {
-			return err
-		}
-		for _, x := range list {
-			if err := f.add(x); err != nil {
-				return err
-			}
-		}
-	}
-	if e := (entry{d, l.path, 0}); e.matters() && !f.seen[same{d, 0}] {
-		f.seen[same{d, 0}] = true
-		f.list = append(f.list, e)
-	}
-	return nil
-}
-
-// schemas returns the schemas of a keyword that is a list of them.
-func (c *compiler) schemas(d *jinja.Dict, key, path string) (list []located, err error) {
-	l, ok := d.Get(key).(*jinja.List)
-	if !ok || len(l.Items) == 0 {
-		return nil, c.fail(path+"/"+key, "want a list of schemas")
-	}
-	for i, x := range l.Items {
-		list = append(list, located{x, fmt.Sprintf("%s/%s/%d", path, key, i)})
-	}
-	return list, nil
-}
-
-// all returns the part of what all of several schemas accept.
-func (c *compiler) all(list []located, path string) (Part, error) {
-	entries, err := c.flat(nil, list)
-	if err != nil {
-		return nil, err
-	}
-	return c.rule(entries, path)
-}
-
-// key returns what entries are known by, in any order.
-func (c *compiler) key(entries []entry) string {
-	list := make([]uint64, len(entries))
-	for i, e := range entries {
-		id, ok := c.ids[e.d]
-		if !ok {
-			id = uint32(len(c.ids))
-			c.ids[e.d] = id
-		}
-		list[i] = uint64(id)<<16 | uint64(e.done)
-	}
-	slices.Sort(list)
-	var b []byte
-	for _, x := range list {
-		b = binary.LittleEndian.AppendUint64(b, x)
-	}
-	return string(b)
-}
-
-// rule returns the part of entries.
-func (c *compiler) rule(entries []entry, path string) (Part, error) {
-	if len(entries) == 0 {
-		return c.any, nil
-	}
-	path = entries[0].path
-	key := c.key(entries)
-	if r := c.rules[key]; r != nil {
-		if r.nothing {
-			return nil, c.fail(path, "%w", errNothing)
-		}
-		return Call(r.id), nil
-	}
-	if c.depth++; c.depth > maxDepth {
-		return nil, c.fail(path, "more than %d schemas in schemas", maxDepth)
-	}
-	defer func() { c.depth-- }()
-	r := &schemaRule{id: c.Declare()}
-	c.rules[key] = r
-	p, err := c.body(entries, path)
-	switch {
-	case errors.Is(err, errNothing): // schemas in it can have calls of the rule
-		r.nothing = true
-		c.Define(r.id, Alt())
-		return nil, err
-	case err != nil:
-		return nil, err
-	}
-	c.Define(r.id, p)
-	if c.err != nil {
-		return nil, &SchemaError{path, c.err}
-	}
-	return Call(r.id), nil
-}
 
 // body returns the part of entries, of which there is at least one.
 func (c *compiler) body(entries []entry, path string) (Part, error) {
@@ -371,9 +190,9 @@ func (c *compiler) body(entries []entry, path string) (Part, error) {
 				rest = slices.Delete(rest, i, i+1)
 			}
 			if options == nil {
-				return c.rule(rest, path)
+				return c.rule(rest)
 			}
-			return c.alternatives(rest, options, path+"/"+key)
+			return c.alternatives(rest, options)
 		}
 	}
 	if values, some, err := c.values(entries, path); some || err != nil {
@@ -387,13 +206,13 @@ func (c *compiler) body(entries []entry, path string) (Part, error) {
 }
 
 // alternatives returns what satisfies entries and all schemas of an option.
-func (c *compiler) alternatives(entries []entry, options [][]located, path string) (Part, error) {
+func (c *compiler) alternatives(entries []entry, options [][]located) (Part, error) {
 	return eachOf(options, func(option []located) (Part, error) {
 		both, err := c.flat(entries, option)
 		if err != nil {
 			return nil, err
 		}
-		return c.rule(both, path)
+		return c.rule(both)
 	})
 }
 

@@ -229,7 +229,7 @@ func (t *textual) open() bool {
 
 // automaton returns the strings, nil if there is none.
 func (t *textual) automaton(c *compiler, exact bool) (Part, error) {
-	if c.textWork <= 0 {
+	if !c.works() {
 		return nil, errTooLarge
 	}
 	a, start := t.spots(c, exact)
@@ -238,6 +238,16 @@ func (t *textual) automaton(c *compiler, exact bool) (Part, error) {
 		return nil, err
 	}
 	return a.part(states, c.charOf), nil
+}
+
+// works reports whether there is work left for automata, and whether the limits allow to go on.
+func (c *compiler) works() bool {
+	for _, limit := range c.limits {
+		if err := limit(0); err != nil && c.err == nil {
+			c.err = err
+		}
+	}
+	return c.textWork > 0 && c.err == nil
 }
 
 // charOf returns a character of ranges, as a rule that all texts share.

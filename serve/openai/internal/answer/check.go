@@ -3,6 +3,7 @@ package answer
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +35,13 @@ func (a *Sink) NotEnforced(pointers []string) {
 // places returns pointers as the value of a header.
 func places(pointers []string) string {
 	var list []string
-	for i, p := range pointers {
+	for i, p := range slices.Compact(slices.Sorted(slices.Values(pointers))) {
 		if i == maxNamed {
 			list = append(list, "and "+strconv.Itoa(len(pointers)-i)+" more")
 			break
 		}
-		list = append(list, strings.ReplaceAll((&url.URL{Fragment: strings.TrimPrefix(p, "#")}).String(), ",", "%2C"))
+		name := (&url.URL{Fragment: strings.TrimPrefix(p, "#")}).EscapedFragment()
+		list = append(list, "#"+strings.ReplaceAll(name, ",", "%2C"))
 	}
 	return strings.Join(list, ", ")
 }
