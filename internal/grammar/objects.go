@@ -181,8 +181,10 @@ func (c *compiler) nameMatches(e entry, pattern, name string) bool {
 	}
 	m := c.matchers[pattern]
 	if m == nil {
-		t := &textual{conditions: []condition{{text: pattern, path: e.path + "/patternProperties", key: escaped(pattern), search: true}}}
-		t.parse(c)
+		t := &textual{conditions: []condition{{text: pattern, key: "pattern", search: true}}}
+		if t.parse(c); len(t.conditions) == 0 {
+			c.skip(e.path, "patternProperties")
+		}
 		m = &nameMatcher{}
 		m.automaton, m.start = t.spots(c, false)
 		c.matchers[pattern] = m
