@@ -11,7 +11,7 @@ import (
 
 // The documentation lists every member of its own, and the description of the API none that there is not.
 func TestMembersAreDescribed(t *testing.T) {
-	page, err := os.ReadFile(openaitest.Folder("docs", "serve.md"))
+	page, err := os.ReadFile(openaitest.Folder("docs", "serve-doors.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestMembersAreDescribed(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n### ")
 	for member := range own {
 		if !strings.Contains(section, "`"+member+"`") {
-			t.Errorf("docs/serve.md does not list %s", member)
+			t.Errorf("docs/serve-doors.md does not list %s", member)
 		}
 	}
 	_, schemas := openaitest.Description(t)

@@ -46,7 +46,7 @@ func TestMessages(t *testing.T) {
 
 // The documentation lists every member, and the description of the API none that there is not.
 func TestMembersAreDescribed(t *testing.T) {
-	page, err := os.ReadFile(openaitest.Folder("docs", "serve.md"))
+	page, err := os.ReadFile(openaitest.Folder("docs", "serve-doors.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestMembersAreDescribed(t *testing.T) {
 		"OllamaShow": ShowMembers, "options": options} {
 		for member := range o {
 			if !strings.Contains(section, "`"+member+"`") {
-				t.Errorf("docs/serve.md does not list %s of %s", member, name)
+				t.Errorf("docs/serve-doors.md does not list %s of %s", member, name)
 			}
 		}
 		schema := schemas[name]
