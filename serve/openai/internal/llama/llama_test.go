@@ -15,8 +15,8 @@ func TestMembersAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "### llama-server's API")
-	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, _ := strings.Cut(string(page), "## llama-server's API")
+	section, _, _ = strings.Cut(section, "\n## ")
 	for member := range own {
 		if !strings.Contains(section, "`"+member+"`") {
 			t.Errorf("docs/serve-doors.md does not list %s", member)

@@ -50,8 +50,8 @@ func TestMembersAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "### Ollama's API")
-	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, _ := strings.Cut(string(page), "## Ollama's API")
+	section, _, _ = strings.Cut(section, "\n## ")
 	_, schemas := openaitest.Description(t)
 	for name, o := range map[string]requests.Object{"OllamaChat": ChatMembers, "OllamaGenerate": GenerateMembers, "OllamaEmbed": EmbedMembers,
 		"OllamaShow": ShowMembers, "options": options} {
