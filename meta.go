@@ -10,6 +10,7 @@ type MethodMeta struct {
 	Name         string
 	Inputs       []ValueMeta
 	Outputs      []ValueMeta
+	Attributes   []ValueMeta    // tensors with a name: parameters and buffers
 	Operators    []OperatorMeta // in file order
 	Delegates    []DelegateMeta
 	Instructions int
@@ -27,6 +28,7 @@ type ValueMeta struct {
 	Dynamism tensor.Dynamism
 	Name     string       // fully qualified name, may be empty
 	Scalar   tensor.Value // the file's value if Kind is not KindTensor
+	Planned  bool         // the file has memory or contents for the tensor
 }
 
 // NewTensor returns a zeroed tensor of the declared type and dim order and the largest sizes, nil
@@ -73,6 +75,11 @@ func (p *Program) meta(index int) *MethodMeta {
 	for _, v := range spec.Outputs {
 		m.Outputs = append(m.Outputs, valueMeta(spec, v))
 	}
+	for v := range spec.Values {
+		if t := spec.Values[v].Tensor; spec.Values[v].Kind == tensor.KindTensor && t.Name != "" {
+			m.Attributes = append(m.Attributes, valueMeta(spec, v))
+		}
+	}
 	for _, a := range spec.Arenas {
 		m.ArenaBytes = append(m.ArenaBytes, a.Size)
 	}
@@ -86,6 +93,7 @@ func valueMeta(spec *pte.Method, v int) ValueMeta {
 	m := ValueMeta{Kind: s.Kind, Value: v}
 	if t := s.Tensor; s.Kind == tensor.KindTensor {
 		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Name
+		m.Planned = t.Storage != pte.Unplanned && t.Storage != pte.External
 		return m
 	}
 	m.Scalar = s.Scalar()

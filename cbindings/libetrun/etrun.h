@@ -87,7 +87,9 @@ enum {
 
 typedef uint64_t etrun_program; /* an open file */
 typedef uint64_t etrun_method;  /* a loaded instance of a method, with its own state */
+typedef uint64_t etrun_pool;    /* instances of a method for several threads */
 typedef uint64_t etrun_text;    /* a text of a language model, with its own cache */
+typedef uint64_t etrun_embedder; /* a model that computes vectors of texts */
 
 typedef struct {
 	const void *data;
@@ -111,7 +113,10 @@ typedef struct {
 	const char *device;            /* of Ethos-U delegates: "auto" (default), "npu" (software), a path */
 	const char *delegates;         /* IDs of the allowed delegates, separated by commas; NULL: all */
 	const char *repair;            /* known faults of exporters: "auto" (default) repairs them, "off" */
-	uint64_t reserved[8];
+	int32_t etdump;                /* 1: record the events of runs for etrun_write_etdump */
+	int32_t reserved_1;
+	int64_t debug_buffer;          /* bytes for the values of instructions, with etdump; lowering is then off */
+	uint64_t reserved[6];
 } etrun_options;
 
 /* Description of an input or output. Its elements are little-endian and in logical order: the last
@@ -127,8 +132,21 @@ typedef struct {
 	const char *name;               /* "" if the file has none; valid until the handle is closed */
 	int64_t int_value;              /* of an input of kind INT or BOOL, as fixed by the exporter */
 	double double_value;            /* of an input of kind DOUBLE, as fixed by the exporter */
-	uint64_t reserved[4];
+	int32_t planned;                /* 1: the file has memory or contents for the tensor */
+	int32_t reserved_1;
+	uint64_t reserved[3];
 } etrun_info;
+
+/* An input or output of etrun_invoke. */
+typedef struct {
+	int32_t kind;                   /* of an output, set by the call: ETRUN_TENSOR… */
+	int32_t dtype;                  /* of an input; -1: the input keeps its value, or is None if its kind is NONE */
+	int32_t rank;
+	int32_t copied;                 /* of an output, set by the call: 1: data has the elements */
+	int64_t shape[ETRUN_MAX_RANK];
+	void *data;                     /* elements of an input; memory for those of an output, or NULL */
+	size_t bytes;                   /* of data; for an output, set by the call: of all elements */
+} etrun_value;
 
 /* Options of etrun_text_open. */
 typedef struct {
@@ -142,7 +160,9 @@ typedef struct {
 	int32_t reserved_1;
 	const int32_t *eos;         /* n_eos tokens that end texts; 0: those of program and tokenizer */
 	size_t n_eos;
-	uint64_t reserved[8];
+	int32_t batch;              /* texts of the model that decode at the same time; 0: the default */
+	int32_t reserved_2;
+	uint64_t reserved[7];
 } etrun_text_options;
 
 /* Options of one generated text: zeros select the most likely token up to the end of the text. */
@@ -159,8 +179,23 @@ typedef struct {
 	int32_t log_probs;          /* 1: pieces have log_probs */
 	const char *const *stop;    /* n_stop strings: the text ends before the first of them */
 	size_t n_stop;
-	uint64_t reserved[8];
+	const char *schema;         /* the text is JSON by this JSON schema ("{}": any JSON) */
+	const char *grammar;        /* the text is one of this GBNF grammar */
+	const char *pattern;        /* the text matches this regular expression; at most one of the three */
+	uint64_t reserved[5];
 } etrun_sampling;
+
+/* Options of etrun_embedder_open. */
+typedef struct {
+	const char *tokenizer;      /* path of its file; NULL if data has it */
+	etrun_bytes tokenizer_data;
+	const char *method;         /* NULL: "forward" */
+	const char *pooling;        /* "mean", "cls", "last"; NULL: the program has one vector of each text */
+	const char *prompt;         /* precedes each text */
+	int32_t context;            /* maximum number of tokens, 0: the program's */
+	int32_t normalize;          /* 1: divide vectors by their length */
+	uint64_t reserved[8];
+} etrun_embedder_options;
 
 /* A message of a chat. content has content_bytes bytes of UTF-8. */
 typedef struct {
@@ -221,13 +256,25 @@ int etrun_declared_counts(etrun_program program, const char *method, size_t *inp
 int etrun_declared_input(etrun_program program, const char *method, size_t i, etrun_info *info, char **error);
 int etrun_declared_output(etrun_program program, const char *method, size_t i, etrun_info *info, char **error);
 
+/* etrun_declared_attribute describes attribute i: a tensor of the method that has a name, such as a
+ * parameter or buffer. info->kind is ETRUN_NONE after the last one. */
+int etrun_declared_attribute(etrun_program program, const char *method, size_t i, etrun_info *info, char **error);
+
 /* etrun_backend_name returns the ID of backend i of the library, NULL after the last one. The string
  * is valid until the process ends. */
 const char *etrun_backend_name(size_t i);
 
+/* etrun_operator_name does the same for the operators, such as "aten::add.out". */
+const char *etrun_operator_name(size_t i);
+
 /* etrun_warning returns warning i: what the program does not use, or runs slower than it could. It is
  * NULL after the last one. Loading a method may add warnings. Free it with etrun_free. */
 int etrun_warning(etrun_program program, size_t i, char **warning, char **error);
+
+/* etrun_write_etdump writes an ETDump of all runs to a file, and the values of their instructions to
+ * another, for ExecuTorch's Inspector. values_path may be NULL; nothing is written to it without
+ * options.debug_buffer. It is an error, ETRUN_INPUT, without options.etdump. */
+int etrun_write_etdump(etrun_program program, const char *path, const char *values_path, char **error);
 
 /* ---- Methods ---- */
 
@@ -274,6 +321,23 @@ int etrun_get(etrun_method method, size_t i, int32_t dtype, const int64_t *shape
  * next call of etrun_run, etrun_set, etrun_input_memory, etrun_reset or etrun_unload for the method. */
 int etrun_output_memory(etrun_method method, size_t i, int32_t dtype, const void **data, size_t *bytes, char **error);
 
+/* etrun_invoke does in one call what etrun_set of all inputs, etrun_run, etrun_output and etrun_get of
+ * outputs do. n_inputs is the number of the method's inputs, or 0 to keep all their values; n_outputs is
+ * at most the number of its outputs. The elements of an output whose data is NULL or too small are not
+ * copied; etrun_get copies them. A string of kind STRING is UINT8 of rank 1, as elsewhere. */
+int etrun_invoke(etrun_method method, const etrun_value *inputs, size_t n_inputs, etrun_value *outputs, size_t n_outputs,
+                 int64_t timeout_ms, char **error);
+
+/* etrun_pool_open makes a pool of up to size instances of a method, loaded on demand. They share the
+ * weights. Any number of threads may call etrun_pool_invoke: a call waits for an instance, which then
+ * is in its initial state, without inputs and state of earlier calls, so all inputs that are tensors
+ * must have data. It is otherwise as etrun_invoke; elements of outputs that are not copied are lost.
+ * The program must stay open. etrun_pool_close waits for the calls. */
+int etrun_pool_open(etrun_program program, const char *method, int32_t size, etrun_pool *pool, char **error);
+int etrun_pool_invoke(etrun_pool pool, const etrun_value *inputs, size_t n_inputs, etrun_value *outputs, size_t n_outputs,
+                      int64_t timeout_ms, char **error);
+int etrun_pool_close(etrun_pool pool, char **error);
+
 /* etrun_reset returns a method to the state after etrun_load: state, inputs and outputs are reset. */
 int etrun_reset(etrun_method method, char **error);
 
@@ -282,6 +346,10 @@ int etrun_reset(etrun_method method, char **error);
 /* etrun_text_open opens a text of a program with a method from tokens to logits. options may be
  * NULL, for tokens instead of strings. The program may be closed afterwards. */
 int etrun_text_open(etrun_program program, const etrun_text_options *options, etrun_text *text, char **error);
+
+/* etrun_text_fork opens a further text of the same model, with a cache of its own that has what was
+ * computed for this one. It ends the text in progress. Texts of one model that are generated by several threads decode together. */
+int etrun_text_fork(etrun_text text, etrun_text *fork, char **error);
 
 /* etrun_text_close ends a text in progress and frees it. It waits for a call in progress. */
 int etrun_text_close(etrun_text text, char **error);
@@ -293,6 +361,12 @@ int etrun_text_prompt(etrun_text text, const char *prompt, size_t bytes, const e
 int etrun_text_tokens(etrun_text text, const int32_t *tokens, size_t n, const etrun_sampling *sampling, char **error);
 int etrun_text_chat(etrun_text text, const etrun_message *messages, size_t n, const etrun_sampling *sampling, char **error);
 
+/* etrun_text_conversation is etrun_text_chat with a request in JSON: an object with messages, as in
+ * OpenAI's API (role, content, reasoning_content, tool_calls, tool_call_id, name), tools, a list of their
+ * definitions, and chat_template_kwargs, values for the template. Calls of tools in the reply are text,
+ * in the model's own format. */
+int etrun_text_conversation(etrun_text text, const char *json, size_t bytes, const etrun_sampling *sampling, char **error);
+
 /* etrun_text_next waits for the next piece. The last one has a finish; a call after it is an error,
  * ETRUN_INPUT. A call that fails sets piece to the text generated before the failure, often none,
  * and ends the text; the handle remains usable. */
@@ -301,6 +375,17 @@ int etrun_text_next(etrun_text text, etrun_piece *piece, char **error);
 /* etrun_text_cancel ends the text in progress, if any, from any thread: etrun_text_next returns
  * ETRUN_CANCELLED. */
 int etrun_text_cancel(etrun_text text, char **error);
+
+/* ---- Vectors of texts ---- */
+
+/* etrun_embedder_open opens a model that encodes texts, such as BERT. The program must stay open.
+ * length is that of its vectors, and may be NULL. An embedder may be used by several threads. */
+int etrun_embedder_open(etrun_program program, const etrun_embedder_options *options, etrun_embedder *embedder, size_t *length,
+                       char **error);
+
+/* etrun_embed computes the vectors of n texts, each with length floats: bytes is the size of them all. */
+int etrun_embed(etrun_embedder embedder, const etrun_bytes *texts, size_t n, float *vectors, size_t bytes, char **error);
+int etrun_embedder_close(etrun_embedder embedder, char **error);
 
 #endif
 #ifdef __cplusplus

@@ -20,11 +20,20 @@ const (
 	programs kind = 1 + iota
 	methods
 	texts
+	pools
+	embedders
 )
 
-const kindBits = 2
+const kindBits = 3
 
-func (k kind) String() string { return [...]string{"unknown", "program", "method", "text"}[k] }
+func (k kind) String() string {
+	if int(k) >= len(kindNames) {
+		k = 0
+	}
+	return kindNames[k]
+}
+
+var kindNames = [...]string{"unknown", "program", "method", "text", "pool", "embedder"}
 
 // table holds the objects of the open handles. Numbers of closed ones are never reused.
 type table struct {

@@ -11,8 +11,10 @@ import "C"
 
 import (
 	"runtime/debug"
+	"sync"
 	"unsafe"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 )
 
@@ -41,6 +43,17 @@ var backendNames = func() (names []*C.char) {
 	return names
 }()
 
+// operatorNames are the names of the operators, each with a NUL, and where they begin.
+var operatorNames = sync.OnceValues(func() (*C.char, []int) {
+	var begins []int
+	var all []byte
+	for _, name := range etrun.DefaultOperators().Names() {
+		begins = append(begins, len(all))
+		all = append(append(all, name...), 0)
+	}
+	return forever(string(all)), begins
+})
+
 //export etrun_abi
 func etrun_abi() C.int32_t { return C.ETRUN_ABI }
 
@@ -64,4 +77,13 @@ func etrun_backend_name(i C.size_t) *C.char {
 		return nil
 	}
 	return backendNames[i]
+}
+
+//export etrun_operator_name
+func etrun_operator_name(i C.size_t) *C.char {
+	names, begins := operatorNames()
+	if uint64(i) >= uint64(len(begins)) {
+		return nil
+	}
+	return (*C.char)(unsafe.Add(unsafe.Pointer(names), begins[i]))
 }

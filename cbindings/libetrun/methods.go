@@ -10,7 +10,6 @@ import (
 	"context"
 	"runtime"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/etrun-go/etrun"
@@ -122,15 +121,7 @@ func etrun_set(handle C.etrun_method, i C.size_t, dtype C.int32_t, shape *C.int6
 		if err := checkIndex("input", i, m.NumInputs()); err != nil {
 			return err
 		}
-		d, sizes, err := m.request(dtype, shape, rank)
-		if err != nil {
-			return err
-		}
-		b, err := bytesOf("data", data, bytes)
-		if err != nil {
-			return err
-		}
-		return m.set(int(i), d, sizes, b)
+		return m.setMemory(int(i), dtype, shape, rank, data, bytes)
 	})
 }
 
@@ -163,16 +154,10 @@ func etrun_input_memory(handle C.etrun_method, i C.size_t, dtype C.int32_t, shap
 //export etrun_run
 func etrun_run(handle C.etrun_method, timeout C.int64_t, text **C.char) C.int {
 	return use(handle, text, func(m *method) error {
-		if timeout < 0 || timeout > C.int64_t(time.Duration(1<<62)/time.Millisecond) {
-			return argument("timeout_ms is %d, want 0 or more", int64(timeout))
-		}
-		m.outputs.Unpin()
-		if timeout == 0 {
-			return m.Execute(context.Background())
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(timeout)*time.Millisecond)
-		defer cancel()
-		return m.Execute(ctx)
+		return withTimeout(timeout, func(ctx context.Context) error {
+			m.outputs.Unpin()
+			return m.Execute(ctx)
+		})
 	})
 }
 

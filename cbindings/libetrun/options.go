@@ -17,6 +17,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Limits of sizes from callers: a slice cannot have more bytes than fit into the address space.
@@ -24,6 +25,7 @@ const (
 	maxBytes   = 1 << 46
 	maxItems   = 1 << 24
 	maxThreads = 1024
+	maxEvents  = 1 << 20 // of an ETDump
 )
 
 // bytesOf returns the memory of a caller.
@@ -97,30 +99,30 @@ func checkReserved(reserved []C.uint64_t) error {
 var lowerings = []string{string(etrun.LowerAuto), string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAll)}
 
 // optionsOf converts the options of a program.
-func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
+func optionsOf(o *C.etrun_options) (options []etrun.Option, events *trace.DebugRecorder, err error) {
 	if o == nil {
 		o = new(C.etrun_options)
 	}
 	if err := checkOptions(o); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lowering, err := choice("lowering", o.lowering, lowerings...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	repair, err := choice("repair", o.repair, "auto", "off")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	backends, err := backendsOf(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	data, err := dataOf(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	options := []etrun.Option{
+	options = []etrun.Option{
 		etrun.WithDelegates(backends...), etrun.WithData(data...), etrun.WithThreads(int(o.threads)),
 		etrun.WithMaxMemory(int64(o.max_memory)), etrun.WithSeed(uint64(o.seed)),
 		etrun.WithLowering(etrun.Lowering(lowering)),
@@ -131,7 +133,22 @@ func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
 	if repair == "off" {
 		options = append(options, etrun.WithoutRepair())
 	}
-	return options, nil
+	if o.etdump != 0 {
+		events = &trace.DebugRecorder{MaxBytes: int64(o.debug_buffer)}
+		events.Max = maxEvents
+	}
+	return append(options, observing(events)...), events, nil
+}
+
+// observing returns the options of a program whose events are recorded. Values are those of the file's instructions.
+func observing(events *trace.DebugRecorder) []etrun.Option {
+	switch {
+	case events == nil:
+		return nil
+	case events.MaxBytes == 0:
+		return []etrun.Option{etrun.WithObserver(&events.Recorder)}
+	}
+	return []etrun.Option{etrun.WithObserver(events), etrun.WithLowering(etrun.LowerOff)}
 }
 
 // checkOptions checks the numbers of options.
@@ -141,6 +158,12 @@ func checkOptions(o *C.etrun_options) error {
 		return argument("options.threads is %d, want 0 to %d", int32(o.threads), maxThreads)
 	case o.max_memory < 0:
 		return argument("options.max_memory is %d, want 0 or more", int64(o.max_memory))
+	case o.debug_buffer < 0:
+		return argument("options.debug_buffer is %d, want 0 or more", int64(o.debug_buffer))
+	case o.etdump != 0 && o.etdump != 1:
+		return argument("options.etdump is %d, want 0 or 1", int32(o.etdump))
+	case o.reserved_1 != 0:
+		return argument("options.reserved_1 is %d, want 0", int32(o.reserved_1))
 	case o._map != 0 && o._map != 1:
 		return argument("options.map is %d, want 0 or 1", int32(o._map))
 	}
@@ -183,6 +206,7 @@ func backendsOf(o *C.etrun_options) (list []delegate.Backend, err error) {
 	}
 	x := xnnpack.Backend{Library: textOf(o.xnnpack_library), WeightsCache: textOf(o.weights_cache)}
 	x.MapWeights = o._map != 0 && x.WeightsCache != ""
+	x.Values = o.etdump != 0 && o.debug_buffer > 0
 	if engine != engines[0] {
 		x.Engine = xnnpack.Engine(engine)
 	}

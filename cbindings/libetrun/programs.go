@@ -8,20 +8,25 @@ import "C"
 
 import (
 	"context"
+	"io"
+	"os"
 	"unsafe"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // program is the object of a program's handle.
 type program struct {
 	*etrun.Program
 	strings cStrings
+	events  *trace.DebugRecorder // nil without options.etdump
 }
 
 // open opens a program from a source and returns its handle.
 func open(from etrun.Source, o *C.etrun_options) (C.etrun_program, error) {
-	options, err := optionsOf(o)
+	options, events, err := optionsOf(o)
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +34,7 @@ func open(from etrun.Source, o *C.etrun_options) (C.etrun_program, error) {
 	if err != nil {
 		return 0, err
 	}
-	return C.etrun_program(handles.add(programs, &program{Program: p})), nil
+	return C.etrun_program(handles.add(programs, &program{Program: p, events: events})), nil
 }
 
 //export etrun_open
@@ -154,6 +159,53 @@ func etrun_declared_output(handle C.etrun_program, method *C.char, i C.size_t, i
 		}
 		return setDeclared(info, "output", meta.Outputs, i, &p.strings)
 	})
+}
+
+//export etrun_declared_attribute
+func etrun_declared_attribute(handle C.etrun_program, method *C.char, i C.size_t, info *C.etrun_info, text **C.char) C.int {
+	return withProgram(handle, text, func(p *program) error {
+		meta, err := p.Meta(textOf(method))
+		if err != nil {
+			return err
+		}
+		if info != nil && uint64(i) >= uint64(len(meta.Attributes)) {
+			*info = C.etrun_info{kind: C.int32_t(tensor.None), dtype: C.int32_t(tensor.NoDType)}
+			return nil
+		}
+		return setDeclared(info, "attribute", meta.Attributes, i, &p.strings)
+	})
+}
+
+//export etrun_write_etdump
+func etrun_write_etdump(handle C.etrun_program, path, values *C.char, text **C.char) C.int {
+	return withProgram(handle, text, func(p *program) error {
+		switch {
+		case path == nil:
+			return argument("path is NULL")
+		case p.events == nil:
+			return argument("no ETDump: the program was opened without the option etdump")
+		}
+		if err := writeFile(C.GoString(path), p.events.WriteETDump); err != nil {
+			return err
+		}
+		if values == nil || p.events.MaxBytes == 0 {
+			return nil
+		}
+		return writeFile(C.GoString(values), p.events.WriteValues)
+	})
+}
+
+// writeFile creates a file with what write writes.
+func writeFile(path string, write func(w io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // setDeclared writes the description of value i of a list.

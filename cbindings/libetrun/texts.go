@@ -21,16 +21,31 @@ import (
 
 // writer is the object of a text's handle.
 type writer struct {
-	mu      sync.Mutex
-	model   *text.Model
+	mu sync.Mutex
+	*shared
 	session *text.Session
-	chat    *text.Template // nil: none fits the tokenizer, with the error
-	noChat  error
 	running *generation // nil: no text is in progress
 	cancel  atomic.Pointer[context.CancelFunc]
 
 	logProbs bool // asked for by the text in progress
 	memory   pieceMemory
+}
+
+// shared is what the texts of a model share.
+type shared struct {
+	model  *text.Model
+	chat   *text.Template // nil: none fits the tokenizer, with the error
+	noChat error
+	source string       // of the template, where options have it
+	texts  atomic.Int64 // that are open
+}
+
+// close closes the model after the last of its texts.
+func (s *shared) close() error {
+	if s.texts.Add(-1) > 0 {
+		return nil
+	}
+	return s.model.Close()
 }
 
 //export etrun_text_open
@@ -57,7 +72,7 @@ func etrun_text_open(handle C.etrun_program, options *C.etrun_text_options, open
 
 // openText loads a model and opens its session.
 func openText(p *program, o *C.etrun_text_options) (*writer, error) {
-	tok, err := tokenizerOf(o)
+	tok, err := tokenizerOf(o.tokenizer, o.tokenizer_data)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +80,8 @@ func openText(p *program, o *C.etrun_text_options) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := new(writer)
+	w := &writer{shared: new(shared)}
+	w.texts.Store(1)
 	if w.model, err = text.Load(context.Background(), p.Program, tok, options...); err != nil {
 		return nil, err
 	}
@@ -80,15 +96,15 @@ func openText(p *program, o *C.etrun_text_options) (*writer, error) {
 }
 
 // tokenizerOf returns the tokenizer of a text, nil without one.
-func tokenizerOf(o *C.etrun_text_options) (tokenizer.Tokenizer, error) {
-	data, err := bytesOf("options.tokenizer_data", o.tokenizer_data.data, o.tokenizer_data.bytes)
+func tokenizerOf(path *C.char, content C.etrun_bytes) (tokenizer.Tokenizer, error) {
+	data, err := bytesOf("options.tokenizer_data", content.data, content.bytes)
 	switch {
 	case err != nil:
 		return nil, err
-	case o.tokenizer != nil && data != nil:
+	case path != nil && data != nil:
 		return nil, argument("options: both tokenizer and tokenizer_data are set")
-	case o.tokenizer != nil:
-		return tokenizer.Open(C.GoString(o.tokenizer))
+	case path != nil:
+		return tokenizer.Open(C.GoString(path))
 	case data != nil:
 		return tokenizer.Parse(append([]byte(nil), data...))
 	}
@@ -103,6 +119,9 @@ func textOptions(o *C.etrun_text_options) (list []text.Option, err error) {
 	eos, err := listOf("options.eos", o.eos, o.n_eos)
 	if err != nil {
 		return nil, err
+	}
+	if o.batch != 0 {
+		list = append(list, text.WithBatch(int(o.batch)))
 	}
 	if name := textOf(o.method); name != "" {
 		list = append(list, text.WithMethod(name))
@@ -130,7 +149,8 @@ func ints(list []C.int32_t) []int {
 // findChat finds the template of chats. Without a name it may be missing: then chats are refused.
 func (w *writer) findChat(o *C.etrun_text_options, tok tokenizer.Tokenizer) (err error) {
 	switch name := textOf(o.chat_template); {
-	case strings.HasPrefix(strings.TrimSpace(name), "{"):
+	case strings.Contains(name, "{"):
+		w.source = name
 		w.chat, err = text.NewTemplate("options.chat_template", name)
 	case name != "":
 		w.chat, err = text.NamedTemplate(name)
@@ -143,6 +163,24 @@ func (w *writer) findChat(o *C.etrun_text_options, tok tokenizer.Tokenizer) (err
 		err = w.model.CheckTemplate(w.chat)
 	}
 	return err
+}
+
+//export etrun_text_fork
+func etrun_text_fork(handle C.etrun_text, opened *C.etrun_text, message **C.char) C.int {
+	return withText(handle, message, func(w *writer) error {
+		if opened == nil {
+			return argument("fork is NULL")
+		}
+		*opened = 0
+		w.end()
+		session, err := w.session.Fork(context.Background())
+		if err != nil {
+			return err
+		}
+		w.texts.Add(1)
+		*opened = C.etrun_text(handles.add(texts, &writer{shared: w.shared, session: session}))
+		return nil
+	})
 }
 
 //export etrun_text_close
@@ -158,7 +196,7 @@ func etrun_text_close(handle C.etrun_text, message **C.char) C.int {
 		w.end()
 		w.memory.free()
 		err = w.session.Close()
-		if e := w.model.Close(); err == nil {
+		if e := w.close(); err == nil {
 			err = e
 		}
 		return err
@@ -209,7 +247,7 @@ func etrun_text_prompt(handle C.etrun_text, prompt *C.char, bytes C.size_t, samp
 		if err != nil {
 			return err
 		}
-		return w.start(tokens, nil, sampling)
+		return w.start(tokens, nil, nil, sampling)
 	})
 }
 
@@ -220,7 +258,7 @@ func etrun_text_tokens(handle C.etrun_text, tokens *C.int32_t, n C.size_t, sampl
 		if err != nil {
 			return err
 		}
-		return w.start(ints(list), nil, sampling)
+		return w.start(ints(list), nil, nil, sampling)
 	})
 }
 
@@ -249,12 +287,12 @@ func etrun_text_chat(handle C.etrun_text, messages *C.etrun_message, n C.size_t,
 		if err != nil {
 			return err
 		}
-		return w.start(tokens, ends, sampling)
+		return w.start(tokens, ends, nil, sampling)
 	})
 }
 
-// start starts a text.
-func (w *writer) start(prompt, ends []int, s *C.etrun_sampling) error {
+// start starts a text. shown are control tokens that have a text in it.
+func (w *writer) start(prompt, ends []int, shown map[int]string, s *C.etrun_sampling) error {
 	o, err := samplingOf(s)
 	if err != nil {
 		return err
@@ -263,7 +301,7 @@ func (w *writer) start(prompt, ends []int, s *C.etrun_sampling) error {
 		return err
 	}
 	w.end()
-	o.Ends, w.logProbs = ends, o.LogProbs
+	o.Ends, o.Shown, w.logProbs = ends, shown, o.LogProbs
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel.Store(&cancel)
 	w.running = generate(w.session.GenerateTokens(ctx, prompt, o), cancel)
@@ -291,8 +329,36 @@ func samplingOf(s *C.etrun_sampling) (o text.Options, err error) {
 		MinP: float64(s.min_p), Seed: uint64(s.seed), RepetitionPenalty: float64(s.repetition_penalty), PenaltyWindow: int(s.penalty_window),
 		PresencePenalty: float64(s.presence_penalty), FrequencyPenalty: float64(s.frequency_penalty)},
 		MaxTokens: int(s.max_tokens), IgnoreEOS: s.ignore_eos != 0, Lookup: int(s.lookup), LogProbs: s.log_probs != 0}
+	if o.Form, err = formOf(s); err != nil {
+		return o, err
+	}
 	o.Stop, err = stringsOf("sampling.stop", s.stop, s.n_stop)
 	return o, err
+}
+
+// formOf returns the form of a text, nil for none.
+func formOf(s *C.etrun_sampling) (*text.Form, error) {
+	var form *text.Form
+	for _, f := range []struct {
+		name, source string
+		make         func(source string) (*text.Form, error)
+	}{
+		{"schema", textOf(s.schema), func(source string) (*text.Form, error) { return text.SchemaForm([]byte(source)) }},
+		{"grammar", textOf(s.grammar), func(source string) (*text.Form, error) { return text.GrammarForm(source) }},
+		{"pattern", textOf(s.pattern), func(source string) (*text.Form, error) { return text.PatternForm(source) }},
+	} {
+		if f.source == "" {
+			continue
+		}
+		if form != nil {
+			return nil, argument("sampling: at most one of schema, grammar and pattern")
+		}
+		var err error
+		if form, err = f.make(f.source); err != nil {
+			return nil, argument("sampling.%s: %v", f.name, err)
+		}
+	}
+	return form, nil
 }
 
 // generation is a text in progress. Its goroutine computes a piece for each pull: coroutines of

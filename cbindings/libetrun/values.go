@@ -126,13 +126,12 @@ func (m *method) output(i C.size_t) (e elements, err error) {
 
 // declared describes an input or output as declared.
 func declared(meta *etrun.ValueMeta, s *cStrings) C.etrun_info {
-	scalar := meta.Scalar
-	if meta.Kind == tensor.KindTensor {
-		scalar = tensor.TensorValue(&tensor.Tensor{DType: meta.DType, Sizes: meta.Sizes})
-	}
-	e, _ := elementsOf(&scalar) // other kinds are described without elements
-	info := described(&e, s.of(meta.Name))
+	e := elementsOfMeta(meta)
+	info, scalar := described(&e, s.of(meta.Name)), e.from
 	info.dynamic, info.double_value = C.int32_t(meta.Dynamism), C.double(scalar.Double)
+	if meta.Planned {
+		info.planned = 1
+	}
 	switch {
 	case scalar.Kind == tensor.KindInt:
 		info.int_value = C.int64_t(scalar.Int)
@@ -140,6 +139,16 @@ func declared(meta *etrun.ValueMeta, s *cStrings) C.etrun_info {
 		info.int_value = 1
 	}
 	return info
+}
+
+// elementsOfMeta returns the elements of an input or output as declared; kinds that C has no type for are without.
+func elementsOfMeta(meta *etrun.ValueMeta) elements {
+	v := meta.Scalar
+	if meta.Kind == tensor.KindTensor {
+		v = tensor.TensorValue(&tensor.Tensor{DType: meta.DType, Sizes: meta.Sizes})
+	}
+	e, _ := elementsOf(&v)
+	return e
 }
 
 // described describes elements.
@@ -191,7 +200,7 @@ func shapeOf(sizes []C.int64_t) []int {
 func (m *method) set(i int, d tensor.DType, shape []int, data []byte) error {
 	from := elements{dtype: d, shape: shape}
 	if want := from.bytes(); len(data) != want {
-		return argument("input %d: got %d bytes for %v, want %d", i, len(data), &from, want)
+		return argument("input %d: got %d bytes for %v, which is %d bytes; want %s", i, len(data), &from, want, wanted(&m.Meta().Inputs[i]))
 	}
 	if m.Meta().Inputs[i].Kind != tensor.KindTensor {
 		return m.setScalar(i, &from, data)
@@ -210,6 +219,12 @@ func (m *method) set(i int, d tensor.DType, shape []int, data []byte) error {
 		m.inputs[i].last = t
 	}
 	return err
+}
+
+// wanted describes the elements of an input.
+func wanted(meta *etrun.ValueMeta) string {
+	e := elementsOfMeta(meta)
+	return fmt.Sprintf("%v%s, %d bytes", &e, [...]string{"", " at most", " or other sizes"}[meta.Dynamism], e.bytes())
 }
 
 // setScalar sets an input that is not a tensor.

@@ -42,7 +42,7 @@ var profileFiles = [5]struct {
 	{"etdump", "write an ETDump (for ExecuTorch's Inspector) to `FILE`.etdp",
 		func(f *profileFlags, w io.Writer) error { return f.recorder.WriteETDump(w) }},
 	{"etdump-values", "with --etdump: write the values of the first run (the Inspector's debug buffer) to `FILE`.bin",
-		func(f *profileFlags, w io.Writer) error { _, err := w.Write(f.recorder.Buffer); return err }},
+		func(f *profileFlags, w io.Writer) error { return f.recorder.WriteValues(w) }},
 	{"pprof", "write a profile for go tool pprof to `FILE`.pb.gz",
 		func(f *profileFlags, w io.Writer) error { return profile.WritePprof(w, f.profiles()) }},
 	{"flame", "draw a flame graph to `FILE`.svg",

@@ -6,9 +6,9 @@ import ctypes
 import os
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NoReturn, Optional, TypeVar
 
-from .errors import CLASSES, ClosedError, Error
+from .errors import CLASSES, ClosedError, Error, InputError
 
 ABI = 2
 MAX_RANK = 16
@@ -40,7 +40,10 @@ class Options(ctypes.Structure):
         ("device", c_char_p),
         ("delegates", c_char_p),
         ("repair", c_char_p),
-        ("reserved", c_uint64 * 8),
+        ("etdump", c_int32),
+        ("reserved_1", c_int32),
+        ("debug_buffer", c_int64),
+        ("reserved", c_uint64 * 6),
     ]
 
 
@@ -57,12 +60,35 @@ class Info(ctypes.Structure):
         ("name", c_char_p),
         ("int_value", c_int64),
         ("double_value", c_double),
-        ("reserved", c_uint64 * 4),
+        ("planned", c_int32),
+        ("reserved_1", c_int32),
+        ("reserved", c_uint64 * 3),
     ]
 
     def sizes(self) -> tuple[int, ...]:
         """The shape."""
         return tuple(self.shape[: self.rank])
+
+
+class Value(ctypes.Structure):
+    """etrun_value"""
+
+    _fields_ = [
+        ("kind", c_int32),
+        ("dtype", c_int32),
+        ("rank", c_int32),
+        ("copied", c_int32),
+        ("shape", c_int64 * MAX_RANK),
+        ("data", c_void_p),
+        ("bytes", c_size_t),
+    ]
+
+    def describe(self, dtype: int, sizes: tuple[int, ...]) -> None:
+        """Sets the type and the shape."""
+        if len(sizes) > MAX_RANK:
+            raise InputError(f"got {len(sizes)} dimensions, at most {MAX_RANK}")
+        self.dtype, self.rank = dtype, len(sizes)
+        self.shape[: len(sizes)] = sizes
 
 
 class TextOptions(ctypes.Structure):
@@ -79,7 +105,9 @@ class TextOptions(ctypes.Structure):
         ("reserved_1", c_int32),
         ("eos", POINTER(c_int32)),
         ("n_eos", c_size_t),
-        ("reserved", c_uint64 * 8),
+        ("batch", c_int32),
+        ("reserved_2", c_int32),
+        ("reserved", c_uint64 * 7),
     ]
 
 
@@ -102,14 +130,26 @@ class Sampling(ctypes.Structure):
         ("log_probs", c_int32),
         ("stop", POINTER(c_char_p)),
         ("n_stop", c_size_t),
-        ("reserved", c_uint64 * 8),
+        ("schema", c_char_p),
+        ("grammar", c_char_p),
+        ("pattern", c_char_p),
+        ("reserved", c_uint64 * 5),
     ]
 
 
-class Message(ctypes.Structure):
-    """etrun_message"""
+class EmbedderOptions(ctypes.Structure):
+    """etrun_embedder_options"""
 
-    _fields_ = [("role", c_char_p), ("content", c_char_p), ("content_bytes", c_size_t)]
+    _fields_ = [
+        ("tokenizer", c_char_p),
+        ("tokenizer_data", Bytes),
+        ("method", c_char_p),
+        ("pooling", c_char_p),
+        ("prompt", c_char_p),
+        ("context", c_int32),
+        ("normalize", c_int32),
+        ("reserved", c_uint64 * 8),
+    ]
 
 
 class Piece(ctypes.Structure):
@@ -143,23 +183,26 @@ _CALLS: dict[str, list[Any]] = {
     "etrun_declared_counts": [_handle, c_char_p, POINTER(c_size_t), POINTER(c_size_t)],
     "etrun_declared_input": [_handle, c_char_p, c_size_t, POINTER(Info)],
     "etrun_declared_output": [_handle, c_char_p, c_size_t, POINTER(Info)],
+    "etrun_declared_attribute": [_handle, c_char_p, c_size_t, POINTER(Info)],
+    "etrun_write_etdump": [_handle, c_char_p, c_char_p],
     "etrun_warning": [_handle, c_size_t, POINTER(c_void_p)],
     "etrun_load": [_handle, c_char_p, POINTER(_handle)],
     "etrun_unload": [_handle],
-    "etrun_counts": [_handle, POINTER(c_size_t), POINTER(c_size_t)],
-    "etrun_output": [_handle, c_size_t, POINTER(Info)],
-    "etrun_set": [_handle, c_size_t, c_int32, _int64s, c_size_t, c_void_p, c_size_t],
+    "etrun_invoke": [_handle, c_void_p, c_size_t, c_void_p, c_size_t, c_int64],
     "etrun_input_memory": [_handle, c_size_t, c_int32, _int64s, c_size_t, POINTER(c_void_p), POINTER(c_size_t)],
-    "etrun_run": [_handle, c_int64],
     "etrun_get": [_handle, c_size_t, c_int32, _int64s, c_size_t, c_void_p, c_size_t],
     "etrun_reset": [_handle],
     "etrun_text_open": [_handle, POINTER(TextOptions), POINTER(_handle)],
     "etrun_text_close": [_handle],
     "etrun_text_prompt": [_handle, c_char_p, c_size_t, POINTER(Sampling)],
     "etrun_text_tokens": [_handle, _int32s, c_size_t, POINTER(Sampling)],
-    "etrun_text_chat": [_handle, POINTER(Message), c_size_t, POINTER(Sampling)],
+    "etrun_text_conversation": [_handle, c_char_p, c_size_t, POINTER(Sampling)],
+    "etrun_text_fork": [_handle, POINTER(_handle)],
     "etrun_text_next": [_handle, POINTER(Piece)],
     "etrun_text_cancel": [_handle],
+    "etrun_embedder_open": [_handle, POINTER(EmbedderOptions), POINTER(_handle), POINTER(c_size_t)],
+    "etrun_embed": [_handle, POINTER(Bytes), c_size_t, c_void_p, c_size_t],
+    "etrun_embedder_close": [_handle],
 }
 
 
@@ -183,7 +226,8 @@ def _open() -> ctypes.CDLL:
         function = getattr(library, name)
         function.argtypes, function.restype = [*parameters, POINTER(c_void_p)], c_int
     library.etrun_version.restype = c_char_p
-    library.etrun_backend_name.argtypes, library.etrun_backend_name.restype = [c_size_t], c_char_p
+    for function in (library.etrun_backend_name, library.etrun_operator_name):
+        function.argtypes, function.restype = [c_size_t], c_char_p
     library.etrun_free.argtypes, library.etrun_free.restype = [c_void_p], None
     return library
 
@@ -205,6 +249,14 @@ def call(name: str, *arguments: Any) -> None:
     number = getattr(lib, name)(*arguments, byref(message))
     if number != 0:
         raise CLASSES.get(number, Error)(owned_text(message))
+
+
+def names(function: Callable[[int], Optional[bytes]]) -> list[str]:
+    """Returns the names that a function lists."""
+    found: list[str] = []
+    while (name := function(len(found))) is not None:
+        found.append(name.decode(errors="replace"))
+    return found
 
 
 def c_text(text: Optional[str], what: str) -> Optional[bytes]:
@@ -235,9 +287,17 @@ def c_content(data: Any, what: str) -> bytes:
         raise TypeError(f"{what}: got {type(data).__name__}, want a path, or the content of a file as bytes") from None
 
 
+def c_block(data: Any) -> Bytes:
+    """Returns bytes as a structure of C, valid as long as they."""
+    return Bytes(ctypes.cast(data, c_void_p), len(data))
+
+
+ONE = (str, bytes, bytearray, memoryview, os.PathLike)  # not a sequence of its characters
+
+
 def items(values: Any, what: str) -> list[Any]:
-    """Returns the items of a sequence. One text or bytes object is not a sequence of its characters."""
-    if isinstance(values, (str, bytes, bytearray, memoryview, os.PathLike)):
+    """Returns the items of a sequence."""
+    if isinstance(values, ONE):
         raise TypeError(f"{what}: got {type(values).__name__}, want a list")
     return list(values)
 
@@ -257,6 +317,9 @@ class Handle:
     def __del__(self) -> None:
         if self._close is not None:
             self._close(self.number, None)
+
+
+_Self = TypeVar("_Self")
 
 
 class Closable:
@@ -280,7 +343,11 @@ class Closable:
         closed = " (closed)" if self._handle is None else ""
         return f"<etrun.{type(self).__name__} {self._description}{closed}>"
 
-    def __enter__(self) -> Any:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        what = f"etrun.{type(self).__name__}"
+        raise TypeError(f"{what} cannot be pickled or copied: it refers to memory of this process; load the program again, from its file")
+
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(self, *_: object) -> None:

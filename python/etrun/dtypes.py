@@ -7,13 +7,31 @@ both are accepted.
 
 from __future__ import annotations
 
+import array as arrays
 import ctypes
+import functools
+import importlib
 import math
 import sys
 from enum import IntEnum
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Protocol, Sequence
 
-__all__ = ["DType"]
+from .errors import InputError, InputTypeError
+
+__all__ = ["Array", "DType"]
+
+
+class Array(Protocol):
+    """What arrays of NumPy, tensors of PyTorch and memoryviews have in common; they have more."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def tolist(self) -> Any: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __getattr__(self, name: str, /) -> Any: ...
 
 
 class DType(IntEnum):
@@ -46,6 +64,13 @@ class DType(IntEnum):
     UINT32 = 28
     UINT64 = 29
 
+    __str__ = int.__repr__
+
+    @property
+    def scalar_name(self) -> str:
+        """The name in ExecuTorch's descriptions, such as Float."""
+        return _SCALAR_NAMES.get(self) or self.name.capitalize()
+
     @property
     def bits(self) -> Optional[DType]:
         """The type of the bits of a type that NumPy lacks, None for others."""
@@ -56,6 +81,14 @@ class DType(IntEnum):
         """The size of an element in bytes."""
         return _LAYOUTS[_BITS.get(self, self)][1]
 
+
+_SCALAR_NAMES = {
+    **{DType.UINT8: "Byte", DType.INT8: "Char", DType.INT16: "Short", DType.INT32: "Int", DType.INT64: "Long"},
+    **{DType.FLOAT16: "Half", DType.FLOAT32: "Float", DType.FLOAT64: "Double", DType.BFLOAT16: "BFloat16"},
+    **{DType.COMPLEX32: "ComplexHalf", DType.COMPLEX64: "ComplexFloat", DType.COMPLEX128: "ComplexDouble"},
+    **{DType.QINT8: "QInt8", DType.QUINT8: "QUInt8", DType.QINT32: "QInt32", DType.QUINT4X2: "QUInt4x2", DType.QUINT2X4: "QUInt2x4"},
+    **{DType.UINT16: "UInt16", DType.UINT32: "UInt32", DType.UINT64: "UInt64"},
+}
 
 _BITS = {
     DType.COMPLEX32: DType.UINT32,
@@ -101,21 +134,27 @@ _FORMAT_KINDS = {
 }
 
 
-def numpy() -> Any:
-    """The module NumPy, None if it is not installed."""
+@functools.lru_cache(maxsize=None)
+def _module(name: str) -> Any:
+    """A module, None if it is not installed."""
     try:
-        import numpy as np
+        return importlib.import_module(name)
     except ImportError:
         return None
-    return np
+
+
+def numpy() -> Any:
+    """The module NumPy, None if it is not installed."""
+    return _module("numpy")
+
+
+def torch() -> Any:
+    """The module PyTorch, None if it is not installed."""
+    return _module("torch")
 
 
 def _ml_dtypes() -> Any:
-    try:
-        import ml_dtypes
-    except ImportError:
-        return None
-    return ml_dtypes
+    return _module("ml_dtypes")
 
 
 def numpy_dtype(dtype: DType) -> Any:
@@ -134,12 +173,12 @@ class Elements(NamedTuple):
 
     dtype: DType
     shape: tuple[int, ...]
-    address: Any
+    address: int
     nbytes: int
     owner: Any
 
     def arguments(self) -> tuple[Any, ...]:
-        """The arguments of etrun_set and etrun_get."""
+        """The arguments of etrun_get."""
         return (*shape_arguments(self.dtype, self.shape), self.address, self.nbytes)
 
 
@@ -148,17 +187,22 @@ def shape_arguments(dtype: DType, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return int(dtype), (ctypes.c_int64 * len(shape))(*shape), len(shape)
 
 
+def is_array(value: Any) -> bool:
+    """Whether a value is one array, not a sequence of values."""
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__") or isinstance(value, (memoryview, arrays.array))
+
+
 def elements(value: Any, declared: DType, what: str) -> Elements:
     """Returns the elements of an array, a number, a bool or a string, without a copy if possible."""
-    if isinstance(value, (bool, int, float, str)) and not hasattr(value, "dtype"):
-        return _scalar(value, what)
     np = numpy()
-    if np is not None and not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
-        value = np.from_dlpack(value)
-    if np is not None and isinstance(value, (np.ndarray, np.generic)):
-        found = _of_array(np, np.asarray(value), what)
-    else:
+    if isinstance(value, (bool, int, float, str)) and not hasattr(value, "dtype"):
+        found = _scalar(value, what)
+    elif hasattr(value, "data_ptr"):
+        found = _of_torch(value, what)
+    elif np is None or not (hasattr(value, "__dlpack__") or isinstance(value, (np.ndarray, np.generic))):
         found = _of_buffer(value, what)
+    else:
+        found = _of_array(np, np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else np.from_dlpack(value), what)
     if declared.bits is not None and found.dtype == declared.bits:
         found = found._replace(dtype=declared)
     return found
@@ -175,8 +219,23 @@ def _scalar(value: Any, what: str) -> Elements:
         data, dtype = bytes(ctypes.c_double(value)), DType.FLOAT64
     else:
         data, dtype = value.encode(), DType.UINT8
-    shape = (len(data),) if isinstance(value, str) else ()
-    return Elements(dtype, shape, ctypes.c_char_p(data), len(data), data)
+    return _of_bytes(data, dtype, (len(data),) if isinstance(value, str) else ())
+
+
+def _of_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> Elements:
+    return Elements(dtype, shape, ctypes.cast(data, ctypes.c_void_p).value or 0, len(data), data)
+
+
+def _of_torch(tensor: Any, what: str) -> Elements:
+    if tensor.device.type != "cpu" or "strided" not in str(tensor.layout):
+        got = f"{tensor.layout} on device {tensor.device}"
+        raise InputError(f"{what}: got a tensor of {got}, want a dense one on the CPU: call .to_dense().cpu() on it")
+    name = str(tensor.dtype).partition(".")[2].upper()
+    if name not in DType.__members__:
+        raise InputTypeError(f"{what}: elements of type {tensor.dtype}, which is not a type of tensors")
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    dtype = DType[name]
+    return Elements(dtype, tuple(tensor.shape), tensor.data_ptr(), tensor.numel() * dtype.itemsize, tensor)
 
 
 def _of_array(np: Any, array: Any, what: str) -> Elements:
@@ -184,10 +243,11 @@ def _of_array(np: Any, array: Any, what: str) -> Elements:
     if array.dtype.kind not in "fiubc":
         dtype = DType.__members__.get(array.dtype.name.upper())  # of ml_dtypes
     if dtype is None:
-        raise TypeError(f"{what}: elements of type {array.dtype}, which is not a type of tensors")
+        raise InputTypeError(f"{what}: elements of type {array.dtype}, which is not a type of tensors")
     shape = array.shape
-    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    return Elements(dtype, shape, ctypes.c_void_p(array.ctypes.data), array.nbytes, array)
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return Elements(dtype, shape, array.ctypes.data, array.nbytes, array)
 
 
 def _of_buffer(value: Any, what: str) -> Elements:
@@ -195,33 +255,50 @@ def _of_buffer(value: Any, what: str) -> Elements:
         view = memoryview(value)
     except TypeError:
         want = "an array of NumPy or one with the buffer or DLPack protocol, a number, a bool or a str"
-        raise TypeError(f"{what}: got {type(value).__name__}, want {want}") from None
+        raise InputTypeError(f"{what}: got {type(value).__name__}, want {want}") from None
     kind = _FORMAT_KINDS.get(view.format.lstrip("@=<"), "")
     dtype = _BY_LAYOUT.get((kind, view.itemsize))
     if dtype is None:
-        raise TypeError(f"{what}: elements of format {view.format!r}, which is not a type of tensors")
-    shape = view.shape
+        raise InputTypeError(f"{what}: elements of format {view.format!r}, which is not a type of tensors")
+    shape = tuple(view.shape or ())
     if view.readonly or not view.c_contiguous:
-        data = view.tobytes()
-        return Elements(dtype, shape, ctypes.c_char_p(data), len(data), data)
+        return _of_bytes(view.tobytes(), dtype, shape)
     memory = (ctypes.c_char * view.nbytes).from_buffer(view)
-    return Elements(dtype, shape, ctypes.c_void_p(ctypes.addressof(memory)), view.nbytes, memory)
+    return Elements(dtype, shape, ctypes.addressof(memory), view.nbytes, memory)
 
 
-def empty(dtype: DType, shape: tuple[int, ...]) -> tuple[Any, Elements]:
-    """Returns a new array, of NumPy or else a memoryview, and its elements."""
-    nbytes = math.prod(shape) * dtype.itemsize
+def allocator(dtype: DType, tensors: bool) -> Callable[[Sequence[int]], tuple[Any, int]]:
+    """Returns a function from a shape to a new array and its address: a tensor of PyTorch if tensors is
+    true and it has the type, else an array of NumPy, else a memoryview."""
+    library: Any = torch() if tensors else None
+    kind = getattr(library, dtype.name.lower(), None)
+    if kind is not None and not dtype.name.startswith("Q"):
+
+        def tensor(shape: Sequence[int]) -> tuple[Any, int]:
+            made = library.empty(shape, dtype=kind)
+            return made, made.data_ptr()
+
+        return tensor
     np = numpy()
-    if np is not None:
-        array = np.empty(shape, numpy_dtype(dtype))
-        return array, Elements(dtype, shape, ctypes.c_void_p(array.ctypes.data), nbytes, array)
-    memory = (ctypes.c_char * nbytes)()
-    return shaped(memory, dtype, shape), Elements(dtype, shape, ctypes.c_void_p(ctypes.addressof(memory)), nbytes, memory)
+    if np is None:
+        return lambda shape: _memory(dtype, tuple(shape))
+    empty, of_numpy = np.empty, numpy_dtype(dtype)
+
+    def array(shape: Sequence[int]) -> tuple[Any, int]:
+        made = empty(shape, of_numpy)
+        return made, made.ctypes.data
+
+    return array
+
+
+def _memory(dtype: DType, shape: tuple[int, ...]) -> tuple[Any, int]:
+    memory = (ctypes.c_char * (math.prod(shape) * dtype.itemsize))()
+    return shaped(memory, dtype, shape), ctypes.addressof(memory)
 
 
 def shaped(memory: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
     """Returns memory as an array of NumPy, or else as a memoryview, without a copy."""
-    view = memoryview(memory).cast("B")
+    view: Any = memoryview(memory).cast("B")
     np = numpy()
     if np is not None:
         return np.frombuffer(view, numpy_dtype(dtype)).reshape(shape)
@@ -231,18 +308,16 @@ def shaped(memory: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
     return view.cast(form, shape)
 
 
-def writable(array: Any, dtype: DType, shape: tuple[int, ...], what: str) -> Elements:
-    """Returns the elements of an array to write to. It must have the type and the shape, without gaps."""
+def writable(array: Any, dtype: DType, what: str) -> Elements:
+    """Returns the elements of an array to write to, which must be without gaps."""
     np = numpy()
     if np is not None and isinstance(array, np.ndarray):
-        if not array.flags.writeable or not array.flags.c_contiguous or not array.dtype.isnative:
-            raise ValueError(f"{what}: want a writable, C-contiguous array in native byte order")
-        found = elements(array, dtype, what)
+        usable = array.flags.writeable and array.flags.c_contiguous and array.dtype.isnative
+    elif hasattr(array, "data_ptr"):
+        usable = array.is_contiguous() and not array.requires_grad
     else:
-        view = memoryview(array)
-        if view.readonly or not view.c_contiguous:
-            raise ValueError(f"{what}: want writable, C-contiguous memory")
-        found = _of_buffer(view, what)
-        if dtype.bits is not None and found.dtype == dtype.bits:
-            found = found._replace(dtype=dtype)
-    return found
+        array = memoryview(array)
+        usable = not array.readonly and array.c_contiguous
+    if not usable:
+        raise InputError(f"{what}: want a writable, C-contiguous array in native byte order")
+    return elements(array, dtype, what)

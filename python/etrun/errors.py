@@ -1,6 +1,11 @@
-"""Exceptions, one for each error class of the library."""
+"""Exceptions, one for each error class of the library. They are those of executorch.runtime, too: a
+RuntimeError, and a KeyError or TypeError where it raises one."""
 
 from __future__ import annotations
+
+import functools
+import os
+from typing import Any, Sequence
 
 __all__ = [
     "Error",
@@ -8,6 +13,8 @@ __all__ = [
     "ModelError",
     "MissingError",
     "InputError",
+    "InputTypeError",
+    "MethodNameError",
     "DeviceError",
     "CancelledError",
     "MemoryLimitError",
@@ -17,12 +24,12 @@ __all__ = [
 ]
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """A failure of the library, and the base of all its exceptions."""
 
 
-class FileError(Error, OSError):
-    """A file cannot be read."""
+class FileError(OSError, Error):
+    """A file cannot be read or written: a FileNotFoundError, PermissionError and so on, where Python has one."""
 
 
 class ModelError(Error):
@@ -35,6 +42,16 @@ class MissingError(Error):
 
 class InputError(Error, ValueError):
     """An argument, an input, or a request for an output does not match."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An input is of a type that has no elements."""
+
+
+class MethodNameError(InputError, KeyError):
+    """The program has no method of that name."""
+
+    __str__ = Error.__str__  # that of KeyError adds quotes
 
 
 class DeviceError(Error):
@@ -73,3 +90,19 @@ CLASSES: dict[int, type[Error]] = {
     11: ClosedError,
     12: PanicError,
 }
+
+
+def file_error(error: FileError, paths: Sequence[Any]) -> FileError:
+    """Returns the error with errno and filename: those of the first path that cannot be opened."""
+    for path in paths:
+        try:
+            open(path, "rb").close()
+        except OSError as e:
+            kind = FileError if type(e) is OSError else _both(type(e))
+            return kind(e.errno, e.strerror, os.fspath(path))
+    return error
+
+
+@functools.lru_cache(maxsize=None)
+def _both(kind: type[OSError]) -> type[FileError]:
+    return type(kind.__name__, (FileError, kind), {"__module__": "etrun", "__doc__": kind.__doc__})

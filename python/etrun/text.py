@@ -1,22 +1,55 @@
-"""Text of language models."""
+"""Text of language models, and vectors of texts."""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, TypedDict, Union
 
-from ._library import Bytes, Closable, Handle, Message, Sampling, byref, c_content, c_list, c_path, c_text, call
+from . import dtypes
+from ._library import Bytes, Closable, EmbedderOptions, Handle, Sampling, TextOptions, byref, c_block, c_content
 from ._library import Piece as CPiece
-from ._library import TextOptions
-from .errors import InputError
-from .runtime import Options, Program, Source, _int
+from ._library import c_list, c_path, c_text, call
+from .dtypes import Array, DType
+from .errors import FileError, InputError, file_error
+from .runtime import Content, Options, Program, Source, _int
 
-__all__ = ["Piece", "TextModel", "load_text"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Embedder", "Generation", "Piece", "TextModel", "load_embedder", "load_text"]
 
 _FINISHES = {0: None, 1: "stop", 2: "length", 3: "context"}
+
+
+class Generation(TypedDict, total=False):
+    """Options of one text, which are keyword arguments. By default the most likely token is chosen.
+
+    stop has strings before which the text ends. schema is a JSON schema, as a dict or text ({} is any
+    JSON), grammar a GBNF grammar and pattern a regular expression: the text has that form; at most one.
+    """
+
+    max_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    seed: int
+    repetition_penalty: float
+    penalty_window: int
+    presence_penalty: float
+    frequency_penalty: float
+    stop: Union[str, Sequence[str]]
+    ignore_eos: bool
+    lookup: int
+    log_probs: bool
+    schema: Union[str, Mapping[str, Any]]
+    grammar: str
+    pattern: str
 
 
 @dataclass(frozen=True)
@@ -49,29 +82,48 @@ class Piece:
         return self.text
 
 
+def _open(function: str, program: Program, options: Any, tokenizer: Optional[Content], *results: Any) -> int:
+    """Calls a function that opens a handle with a tokenizer, and returns the handle."""
+    number, content = ctypes.c_uint64(), b""
+    paths = [tokenizer] if isinstance(tokenizer, (str, os.PathLike)) else []
+    if paths:
+        options.tokenizer = c_path(paths[0], "tokenizer")
+    elif tokenizer is not None:
+        content = c_content(tokenizer, "tokenizer")
+        options.tokenizer_data = c_block(content)
+    try:
+        call(function, program.handle, byref(options), byref(number), *results)
+    except FileError as e:
+        raise file_error(e, paths) from None
+    del content
+    return number.value
+
+
 class TextModel(Closable):
     """A language model and one text, whose computed tokens are kept for the next prompt.
 
-    One text is generated at a time: a new one ends the one before.
+    One text is generated at a time: a new one ends the one before. session opens further texts.
     """
 
     def __init__(
         self,
         program: Program,
-        tokenizer: Union[str, "os.PathLike[str]", bytes, None] = None,
+        tokenizer: Optional[Content] = None,
         *,
         method: Optional[str] = None,
         chat_template: Optional[str] = None,
         context: int = 0,
         bos: Optional[int] = None,
         eos: Sequence[int] = (),
+        batch: int = 0,
     ) -> None:
         """Opens a text of a program.
 
         tokenizer is a path or the content of its file; without one only tokens are accepted and
         returned. method is the one from tokens to logits. chat_template is the name of a built-in
-        template, or one in JSON. context is the maximum number of tokens, bos the token that begins
-        texts, -1 for none, and eos those that end them; the defaults are those of the program.
+        template, one in JSON or Jinja, or the content of a tokenizer_config.json. context is the maximum
+        number of tokens, bos the token that begins texts, -1 for none, and eos those that end them; the
+        defaults are those of the program. batch is the number of texts that decode together.
         """
         options = TextOptions(
             method=c_text(method, "method"),
@@ -81,25 +133,41 @@ class TextModel(Closable):
             bos=_int(bos or 0, 32, "bos"),
             eos=c_list(ctypes.c_int32, [_int(n, 32, "eos") for n in eos]),
             n_eos=len(eos),
+            batch=_int(batch, 32, "batch"),
         )
-        if isinstance(tokenizer, (str, os.PathLike)):
-            options.tokenizer = c_path(tokenizer, "tokenizer")
-        elif tokenizer is not None:
-            content = c_content(tokenizer, "tokenizer")
-            options.tokenizer_data = Bytes(ctypes.cast(content, ctypes.c_void_p), len(content))
-        number = ctypes.c_uint64()
-        call("etrun_text_open", program.handle, byref(options), byref(number))
-        self._handle = Handle("etrun_text_close", number.value)
+        self._set(_open("etrun_text_open", program, options, tokenizer), method or program._description)
+
+    def _set(self, number: int, description: str) -> None:
+        self._handle = Handle("etrun_text_close", number)
         self._lock = threading.Lock()
         self._started = 0
-        self._description = method or program._description
+        self._description = description
 
-    def generate(self, prompt: Union[str, Sequence[int]], **options: Any) -> Iterator[Piece]:
+    def session(self) -> TextModel:
+        """Opens a further text of the same model, which begins with what was computed for this one. Texts
+        that several threads generate at the same time decode together. The text in progress ends."""
+        number = ctypes.c_uint64()
+        with self._lock:
+            call("etrun_text_fork", self.handle, byref(number))
+        fork = TextModel.__new__(TextModel)
+        fork._set(number.value, self._description)
+        return fork
+
+    def generate_all(self, prompts: Sequence[Union[str, Sequence[int]]], **options: Unpack[Generation]) -> list[str]:
+        """Continues several texts, which decode together, and returns the continuations."""
+        sessions = [self.session() for _ in prompts]
+
+        def complete(session: TextModel, prompt: Union[str, Sequence[int]]) -> str:
+            with session:
+                return "".join(map(str, session.generate(prompt, **options)))
+
+        with ThreadPoolExecutor(max(len(sessions), 1)) as threads:
+            return list(threads.map(complete, sessions, prompts))
+
+    def generate(self, prompt: Union[str, Sequence[int]], **options: Unpack[Generation]) -> Iterator[Piece]:
         """Continues a text, a string or tokens, and yields the continuation in pieces.
 
-        The prompt is the complete text from its beginning. options are max_tokens, temperature, top_k,
-        top_p, min_p, seed, repetition_penalty, penalty_window, presence_penalty, frequency_penalty,
-        stop (strings), ignore_eos, lookup and log_probs. By default the most likely token is chosen.
+        The prompt is the complete text from its beginning.
         """
         if isinstance(prompt, str):
             data = prompt.encode()
@@ -107,17 +175,33 @@ class TextModel(Closable):
         tokens = [_int(n, 32, "tokens") for n in prompt]
         return self._start("etrun_text_tokens", options, c_list(ctypes.c_int32, tokens), len(tokens))
 
-    def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Iterator[Piece]:
-        """Yields the assistant's reply to messages with "role" and "content". options are those of generate."""
-        contents = [m["content"].encode() for m in messages]
-        items = [Message(c_text(m["role"], "role"), c, len(c)) for m, c in zip(messages, contents)]
-        return self._start("etrun_text_chat", options, c_list(Message, items), len(items))
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        template_values: Optional[Mapping[str, Any]] = None,
+        **options: Unpack[Generation],
+    ) -> Iterator[Piece]:
+        """Yields the assistant's reply to messages with "role" and "content", and as in OpenAI's API
+        "tool_calls", "tool_call_id", "reasoning_content" and "name".
+
+        tools are definitions of tools, for templates in Jinja that have a place for them; calls in the reply
+        are text in the model's own format. template_values are further variables of such a template.
+        """
+        request: dict[str, Any] = {"messages": list(messages)}
+        if tools:
+            request["tools"] = list(tools)
+        if template_values:
+            request["chat_template_kwargs"] = dict(template_values)
+        data = json.dumps(request).encode()
+        return self._start("etrun_text_conversation", options, data, len(data))
 
     def cancel(self) -> None:
         """Ends the text in progress, from any thread: its iterator raises CancelledError."""
         call("etrun_text_cancel", self.handle)
 
-    def _start(self, function: str, options: Mapping[str, Any], *prompt: Any) -> Iterator[Piece]:
+    def _start(self, function: str, options: Generation, *prompt: Any) -> Iterator[Piece]:
         sampling = _sampling(options)
         with self._lock:
             call(function, self.handle, *prompt, byref(sampling))
@@ -139,36 +223,40 @@ class TextModel(Closable):
                 return
 
 
-_SAMPLING = {name: kind for name, kind in Sampling._fields_ if name not in ("stop", "n_stop", "reserved")}
+_SAMPLING: dict[str, Any] = {f[0]: f[1] for f in Sampling._fields_ if f[0] not in ("n_stop", "reserved")}
 
 
-def _sampling(options: Mapping[str, Any]) -> Sampling:
+def _sampling(options: Generation) -> Sampling:
     """Returns the options of a text as a structure of C."""
     s = Sampling()
     for name, value in options.items():
+        if name not in _SAMPLING:
+            raise TypeError(f"no option {name!r}, want one of {', '.join(sorted(_SAMPLING))}")
+        given: Any = value
         if name == "stop":
-            texts = [value] if isinstance(value, str) else list(value)
+            texts = [given] if isinstance(given, str) else list(given)
             s.stop = c_list(ctypes.c_char_p, [c_text(t, "stop") for t in texts])
             s.n_stop = len(texts)
         elif name == "seed":
-            s.seed = value & (1 << 64) - 1
-        elif name not in _SAMPLING:
-            raise TypeError(f"no option {name!r}, want one of {', '.join(sorted([*_SAMPLING, 'stop']))}")
+            s.seed = given & (1 << 64) - 1
+        elif _SAMPLING[name] is ctypes.c_char_p:
+            setattr(s, name, c_text(json.dumps(given) if name == "schema" and not isinstance(given, str) else given, name))
         else:
-            setattr(s, name, _int(int(value), 32, name) if _SAMPLING[name] is ctypes.c_int32 else value)
+            setattr(s, name, _int(int(given), 32, name) if _SAMPLING[name] is ctypes.c_int32 else given)
     return s
 
 
 def load_text(
     data: Source,
-    tokenizer: Union[str, "os.PathLike[str]", bytes, None] = None,
+    tokenizer: Optional[Content] = None,
     *,
     method: Optional[str] = None,
     chat_template: Optional[str] = None,
     context: int = 0,
     bos: Optional[int] = None,
     eos: Sequence[int] = (),
-    **options: Any,
+    batch: int = 0,
+    **options: Unpack[Options],
 ) -> TextModel:
     """Opens a language model. The arguments are those of TextModel, options are those of Options.
 
@@ -176,5 +264,63 @@ def load_text(
     >>> for piece in model.generate("Once upon a time", max_tokens=100):
     ...     print(piece, end="", flush=True)
     """
-    with Program(data, Options(**options)) as program:
-        return TextModel(program, tokenizer, method=method, chat_template=chat_template, context=context, bos=bos, eos=eos)
+    with Program(data, **options) as program:
+        return TextModel(program, tokenizer, method=method, chat_template=chat_template, context=context, bos=bos, eos=eos, batch=batch)
+
+
+class Embedder(Closable):
+    """A model that computes vectors of texts, such as BERT. Threads may share it."""
+
+    def __init__(
+        self,
+        program: Program,
+        tokenizer: Content,
+        *,
+        method: Optional[str] = None,
+        pooling: Optional[str] = None,
+        normalize: bool = False,
+        context: int = 0,
+        prompt: Optional[str] = None,
+    ) -> None:
+        """Opens an encoder. pooling is "mean", "cls" or "last" for a program with a vector of each token.
+        normalize divides vectors by their length, prompt precedes each text."""
+        options = EmbedderOptions(
+            method=c_text(method, "method"),
+            pooling=c_text(pooling, "pooling"),
+            prompt=c_text(prompt, "prompt"),
+            context=_int(context, 32, "context"),
+            normalize=int(normalize),
+        )
+        length = ctypes.c_size_t()
+        self._handle = Handle("etrun_embedder_close", _open("etrun_embedder_open", program, options, tokenizer, byref(length)))
+        self._program = program  # which must stay open
+        self.dimensions = length.value
+        self._description = method or program._description
+
+    def embed(self, texts: Union[str, Sequence[str]]) -> Array:
+        """Returns the vectors of texts, an array of float32 with a row for each; of one text its vector."""
+        items = [texts.encode()] if isinstance(texts, str) else [t.encode() for t in texts]
+        blocks = c_list(Bytes, list(map(c_block, items)))
+        shape = (self.dimensions,) if isinstance(texts, str) else (len(items), self.dimensions)
+        array, address = dtypes.allocator(DType.FLOAT32, False)(shape)
+        call("etrun_embed", self.handle, blocks, len(items), address, len(items) * self.dimensions * 4)
+        return array
+
+
+def load_embedder(
+    data: Source,
+    tokenizer: Content,
+    *,
+    method: Optional[str] = None,
+    pooling: Optional[str] = None,
+    normalize: bool = False,
+    context: int = 0,
+    prompt: Optional[str] = None,
+    **options: Unpack[Options],
+) -> Embedder:
+    """Opens a model that computes vectors of texts. The arguments are those of Embedder, options are those of Options.
+
+    >>> vectors = etrun.load_embedder("model.pte", "tokenizer.json", pooling="mean").embed(["one", "two"])
+    """
+    program = Program(data, **options)
+    return Embedder(program, tokenizer, method=method, pooling=pooling, normalize=normalize, context=context, prompt=prompt)

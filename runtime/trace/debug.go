@@ -135,6 +135,14 @@ func (r *DebugRecorder) WriteETDump(w io.Writer) error {
 	})
 }
 
+// WriteValues writes Buffer.
+func (r *DebugRecorder) WriteValues(w io.Writer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := w.Write(r.Buffer)
+	return err
+}
+
 // event writes an Event table that contains a DebugEvent.
 func (l *loggedValue) event(b *flatbuffers.Builder) flatbuffers.UOffsetT {
 	entry := l.value(b)
