@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the npm clients of OpenAI's and Ollama's API, as pinned by their lock file, into .deps/npm of the checkout, for tests of
-# package serve/openai. Scripts of packages are not run.
+# Puts the packages of npm for tests (clients of OpenAI's and Ollama's API, pyright), as pinned by a lock file, into .deps/npm of the
+# checkout. Scripts of packages are not run.
 #
 # Needs: npm, and its registry.
 set -eu
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 from=serve/openai/testdata/npm
 to=.deps/npm
 if cmp -s "$from/package-lock.json" "$to/package-lock.json" && [ -e "$to/node_modules/ollama/package.json" ]; then
-	echo "npm: the client is in $to"
+	echo "npm: the packages are in $to"
 	exit 0
 fi
 new=$to.new # not in its place before it is complete

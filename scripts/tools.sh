@@ -2,7 +2,7 @@
 # Installs the missing tools for building and checking, in addition to Go: a C compiler for
 # cgo and one for the other architecture of a release; g++, python3 with NumPy, curl and
 # systemd-analyze for tests of the shared library, the Python package, the server and its unit; promtool for its
-# alert rules, and npm for a client of OpenAI's API; qemu-user with a C library to run arm
+# alert rules, and npm for a client of OpenAI's API and a checker of types in Python; qemu-user with a C library to run arm
 # and arm64 programs; debootstrap for a bare root; for the firmware of Arm's Ethos-U models a
 # compiler and a machine to run it on. As root, or with sudo.
 set -eu

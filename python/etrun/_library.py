@@ -326,6 +326,7 @@ class Closable:
     """What has a handle: a context manager, whose close method may be called repeatedly."""
 
     _handle: Optional[Handle] = None
+    _program: Any = None  # that must stay open as long
     _description = ""  # for repr
 
     @property
@@ -337,7 +338,7 @@ class Closable:
 
     def close(self) -> None:
         """Frees the object. Later calls of other methods raise ClosedError."""
-        self._handle = None
+        self._handle = self._program = None
 
     def __repr__(self) -> str:
         closed = " (closed)" if self._handle is None else ""

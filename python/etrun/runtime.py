@@ -17,7 +17,7 @@ from . import dtypes
 from ._library import ONE, Bytes, Closable, Handle, Info, Value, byref, c_block, c_content, c_list, c_path, c_text, call
 from ._library import Options as COptions
 from ._library import items, lib, names, owned_text
-from .dtypes import Array, DType
+from .dtypes import Array, DType, Exchangeable
 from .errors import CLASSES, Error, FileError, InputError, InputTypeError, MethodNameError, file_error
 
 if TYPE_CHECKING:
@@ -397,7 +397,11 @@ class Method(Closable):
         return self._metadata
 
     def execute(
-        self, inputs: Optional[Sequence[Any]] = None, *, timeout: Optional[float] = None, out: Optional[Sequence[Any]] = None
+        self,
+        inputs: Union[Sequence[Any], Exchangeable, None] = None,
+        *,
+        timeout: Optional[float] = None,
+        out: Optional[Sequence[Any]] = None,
     ) -> list[Array]:
         """Runs the method and returns its outputs.
 

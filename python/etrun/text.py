@@ -135,10 +135,11 @@ class TextModel(Closable):
             n_eos=len(eos),
             batch=_int(batch, 32, "batch"),
         )
-        self._set(_open("etrun_text_open", program, options, tokenizer), method or program._description)
+        self._set(program, _open("etrun_text_open", program, options, tokenizer), method or program._description)
 
-    def _set(self, number: int, description: str) -> None:
+    def _set(self, program: Program, number: int, description: str) -> None:
         self._handle = Handle("etrun_text_close", number)
+        self._program = program
         self._lock = threading.Lock()
         self._started = 0
         self._description = description
@@ -150,7 +151,7 @@ class TextModel(Closable):
         with self._lock:
             call("etrun_text_fork", self.handle, byref(number))
         fork = TextModel.__new__(TextModel)
-        fork._set(number.value, self._description)
+        fork._set(self._program, number.value, self._description)
         return fork
 
     def generate_all(self, prompts: Sequence[Union[str, Sequence[int]]], **options: Unpack[Generation]) -> list[str]:
@@ -264,8 +265,8 @@ def load_text(
     >>> for piece in model.generate("Once upon a time", max_tokens=100):
     ...     print(piece, end="", flush=True)
     """
-    with Program(data, **options) as program:
-        return TextModel(program, tokenizer, method=method, chat_template=chat_template, context=context, bos=bos, eos=eos, batch=batch)
+    program = Program(data, **options)
+    return TextModel(program, tokenizer, method=method, chat_template=chat_template, context=context, bos=bos, eos=eos, batch=batch)
 
 
 class Embedder(Closable):
@@ -293,7 +294,7 @@ class Embedder(Closable):
         )
         length = ctypes.c_size_t()
         self._handle = Handle("etrun_embedder_close", _open("etrun_embedder_open", program, options, tokenizer, byref(length)))
-        self._program = program  # which must stay open
+        self._program = program
         self.dimensions = length.value
         self._description = method or program._description
 
