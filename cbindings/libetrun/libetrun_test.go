@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // run runs a program and returns what it prints.
-func run(t *testing.T, name string, args ...string) []byte {
+func run(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
 	b, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	if err != nil {
@@ -64,7 +64,7 @@ func long(t *testing.T) {
 var builds sync.Map // by name: functions that build once
 
 // build builds the library into a folder of its own, once for all tests, and returns the folder.
-func build(t *testing.T, name string, flags ...string) string {
+func build(t testing.TB, name string, flags ...string) string {
 	t.Helper()
 	folder := filepath.Join(work, name)
 	once, _ := builds.LoadOrStore(name, sync.OnceFunc(func() {
@@ -204,6 +204,27 @@ func TestContract(t *testing.T) {
 	library := build(t, "plain")
 	run(t, compile(t, "testdata/contract.c", library), model, pictures, scalars)
 	run(t, compile(t, "testdata/text.c", library), language, tokens)
+	run(t, compile(t, "testdata/calls.c", library), callsOf(t)...)
+}
+
+// callsOf returns the arguments of testdata/calls.c.
+func callsOf(t *testing.T) []string {
+	const encoders = "../../text/testdata/encoders/"
+	return []string{model, pictures, filepath.Join(t.TempDir(), "dump"), language, tokens, encoders + "bert.pte", encoders + "vocab.txt"}
+}
+
+// TestStaticLibrary links a program in C with the library for static linking, which gets the same bytes.
+func TestStaticLibrary(t *testing.T) {
+	long(t)
+	folder, gcc := t.TempDir(), needs.Tool(t, "gcc", "gcc")
+	archive, program, out := filepath.Join(folder, "libetrun.a"), filepath.Join(folder, "digits"), filepath.Join(folder, "out")
+	run(t, "go", "build", "-buildmode=c-archive", "-ldflags", "-s -w", "-o", archive, ".")
+	run(t, gcc, "-std=c99", "-I.", "-o", program, "testdata/digits.c", archive, "-lpthread", "-ldl")
+	run(t, program, model, pictures, out)
+	got, err := os.ReadFile(out)
+	if want := scoresInGo(t); err != nil || !bytes.HasPrefix(got, want) {
+		t.Errorf("%v, %d bytes, other than %d in Go", err, len(got), len(want))
+	}
 }
 
 // TestAddressSanitizer runs the same programs under the address sanitizer, with a library in which
@@ -223,4 +244,5 @@ func TestAddressSanitizer(t *testing.T) {
 	library := build(t, "asan", "-asan")
 	run(t, compile(t, "testdata/contract.c", library, sanitizers), model, pictures, scalars)
 	run(t, compile(t, "testdata/text.c", library, sanitizers), language, tokens)
+	run(t, compile(t, "testdata/calls.c", library, sanitizers), callsOf(t)...)
 }

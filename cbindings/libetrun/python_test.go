@@ -3,19 +3,26 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/internal/needs"
 )
 
 // python returns a Python that has NumPy: that of the system, else the one in PATH.
-func python(t *testing.T) string {
+func python(t testing.TB) string {
 	t.Helper()
 	var faults []string
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -31,7 +38,7 @@ func python(t *testing.T) string {
 }
 
 // runPython runs Python with the package in a folder, and the library in a file, empty for that of the package.
-func runPython(t *testing.T, folder, library string, args ...string) string {
+func runPython(t testing.TB, folder, library string, args ...string) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), python(t), append([]string{"-W", "error"}, args...)...)
 	c.Env = append(os.Environ(), "PYTHONPATH="+folder, "PYTHONDONTWRITEBYTECODE=1", "ETRUN_LIBRARY="+library)
@@ -92,6 +99,128 @@ func checkC(t *testing.T, text string) {
 	if b, err := exec.CommandContext(t.Context(), needs.Tool(t, "gcc", "gcc"), args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, b, text)
 	}
+}
+
+// mistakes are lines of Python that a checker of types must refuse, with a part of what it says.
+var mistakes = []struct{ line, part string }{
+	{`etrun.load("a.pte", thread=2)`, "thread"},
+	{`etrun.load("a.pte", threads="2")`, `"Literal['2']" is not assignable to "int"`},
+	{`etrun.Runtime.get().load_program("a.pte", datapath="b")`, "datapath"},
+	{`etrun.Runtime.get().load_program("a.pte", verification=1)`, "Verification"},
+	{`etrun.load("a.pte").metadata.num_input()`, "num_input"},
+	{`etrun.load("a.pte").metadata.num_inputs() + "a"`, `Operator "+" not supported`},
+	{`etrun.load("a.pte").execute(3)`, `"Literal[3]" is not assignable`},
+	{`etrun.load("a.pte").execute([])[0].shape.append(3)`, `"append"`},
+	{`etrun.InferenceSession("a.pte").run("x", 3)`, `"Literal[3]" is not assignable`},
+	{`etrun.InferenceSession("a.pte").get_inputs()[0].shapes`, "shapes"},
+	{`etrun.load_text("a.pte").generate("a", max_token=3)`, "max_token"},
+	{`next(etrun.load_text("a.pte").generate("a")).txt`, "txt"},
+	{`etrun.load_embedder("a.pte")`, "tokenizer"},
+}
+
+// TestPythonTypes checks the types of the package and of the examples, and that planted mistakes are found.
+func TestPythonTypes(t *testing.T) {
+	checker, err := filepath.Abs("../../.deps/npm/node_modules/.bin/pyright")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(checker); err != nil {
+		needs.Missing(t, "pyright (make deps installs it)")
+	}
+	check := func(args ...string) (string, error) {
+		c := exec.CommandContext(t.Context(), checker, append(args, "--pythonpath", "/usr/bin/python3")...)
+		c.Dir = "../.."
+		b, err := c.CombinedOutput()
+		return string(b), err
+	}
+	python(t)
+	if out, err := check(); err != nil || !strings.Contains(out, "0 errors, 0 warnings") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	text := "import etrun\n"
+	for _, m := range mistakes {
+		text += m.line + "\n"
+	}
+	file := filepath.Join(t.TempDir(), "mistakes.py")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := check(file)
+	for i, m := range mistakes {
+		_, said, found := strings.Cut(out, fmt.Sprintf("mistakes.py:%d:", i+2))
+		if said, _, _ = strings.Cut(said, "mistakes.py:"); !found || !strings.Contains(said, m.part) {
+			t.Errorf("%s: got %q, want an error with %q", m.line, said, m.part)
+		}
+	}
+}
+
+// TestPythonExamples runs the programs of examples/python.
+func TestPythonExamples(t *testing.T) {
+	long(t)
+	library := filepath.Join(build(t, "plain"), "libetrun.so.2")
+	out := runPython(t, "../../python", library, "../../examples/python/digits.py", model, pictures)
+	if out != "0 0 0\n6 6 6\n0 0 0\n3 3 3\n4 4 4\n" {
+		t.Errorf("digits.py printed %q", out)
+	}
+	out = runPython(t, "../../python", library, "../../examples/python/text.py", language, tokens, "Once", "Twice")
+	if !strings.Contains(out, "\nlength\n") || !strings.Contains(out, `{"n":`) {
+		t.Errorf("text.py printed %q", out)
+	}
+}
+
+// timesOfPython prints the nanoseconds of processor time of a run.
+const timesOfPython = `
+import sys, time, etrun
+import numpy as np
+model = etrun.load(sys.argv[1], threads=1)
+x, best = np.zeros((1, 1, 8, 8), np.float32), []
+for _ in range(10):
+    begin = time.process_time()
+    for _ in range(2000):
+        model.execute([x])
+    best.append((time.process_time() - begin) / 2000)
+print(min(best) * 1e9)
+`
+
+// BenchmarkPythonRun measures the processor time of a run of the digits in Go, and how much more Python needs for it.
+func BenchmarkPythonRun(b *testing.B) {
+	p, err := etrun.Open(model, etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(b.Context(), "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	x, best := m.Meta().Inputs[0].NewTensor(), time.Hour
+	for range 10 {
+		begin := processorTime(b)
+		for range 2000 {
+			if err := errors.Join(m.SetInput(0, x), m.Execute(b.Context())); err != nil {
+				b.Fatal(err)
+			}
+		}
+		best = min(best, (processorTime(b)-begin)/2000)
+	}
+	library := filepath.Join(build(b, "plain"), "libetrun.so.2")
+	inPython, err := strconv.ParseFloat(strings.TrimSpace(runPython(b, "../../python", library, "-c", timesOfPython, model)), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(best), "go-ns")
+	b.ReportMetric(inPython-float64(best), "more-ns")
+}
+
+// processorTime is that of the process.
+func processorTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 var fences = regexp.MustCompile("(?ms)^```(c|python)\n(.*?)^```")

@@ -172,7 +172,7 @@ static void inputs(etrun_method m)
 	WANT(numbers != NULL && unaligned != NULL);
 	run_image(m, pixels, before);
 	FAILS(ETRUN_INPUT, "got int32 1x1x8x8", "want float32 1x1x8x8", etrun_set(m, 0, ETRUN_TYPE_INT32, image, 4, numbers, image_bytes, &error));
-	FAILS(ETRUN_INPUT, "got 256 bytes for float64 1x1x8x8", "want 512",
+	FAILS(ETRUN_INPUT, "got 256 bytes for float64 1x1x8x8", "want float32 1x1x8x8, 256 bytes",
 	      etrun_set(m, 0, ETRUN_TYPE_FLOAT64, image, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "dtype is 262", "", etrun_set(m, 0, 262, image, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "dtype is 18", "", etrun_set(m, 0, 18, image, 4, pixels, image_bytes, &error));
@@ -181,8 +181,8 @@ static void inputs(etrun_method m)
 	FAILS(ETRUN_INPUT, "8x8x1x1", "1x1x8x8", etrun_set(m, 0, F32, swapped, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "0x1x8x8", "1x1x8x8", etrun_set(m, 0, F32, none, 4, NULL, 0, &error));
 	FAILS(ETRUN_INPUT, "scalar", "1x1x8x8", etrun_set(m, 0, F32, NULL, 0, pixels, 4, &error));
-	FAILS(ETRUN_INPUT, "got 255 bytes", "want 256", etrun_set(m, 0, F32, image, 4, pixels, 255, &error));
-	FAILS(ETRUN_INPUT, "got 257 bytes", "want 256", etrun_set(m, 0, F32, image, 4, pixels, 257, &error));
+	FAILS(ETRUN_INPUT, "got 255 bytes", "want float32 1x1x8x8, 256 bytes", etrun_set(m, 0, F32, image, 4, pixels, 255, &error));
+	FAILS(ETRUN_INPUT, "got 257 bytes", "want float32 1x1x8x8, 256 bytes", etrun_set(m, 0, F32, image, 4, pixels, 257, &error));
 	FAILS(ETRUN_INPUT, "shape", "", etrun_set(m, 0, F32, huge, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "shape", "", etrun_set(m, 0, F32, negative, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "input 1", "has 1", etrun_set(m, 1, F32, image, 4, pixels, image_bytes, &error));
@@ -292,7 +292,7 @@ static void scalars(const char *path)
 	FAILS(ETRUN_INPUT, "got int32 scalar", "want int64 of rank 0", etrun_set(m, 1, ETRUN_TYPE_INT32, NULL, 0, &three32, 4, &error));
 	FAILS(ETRUN_INPUT, "got float64 scalar", "want int64", etrun_set(m, 1, ETRUN_TYPE_FLOAT64, NULL, 0, &half, 8, &error));
 	FAILS(ETRUN_INPUT, "got int64 1", "want int64 of rank 0", etrun_set(m, 1, ETRUN_TYPE_INT64, one, 1, &three, 8, &error));
-	FAILS(ETRUN_INPUT, "got 4 bytes", "want 8", etrun_set(m, 1, ETRUN_TYPE_INT64, NULL, 0, &three, 4, &error));
+	FAILS(ETRUN_INPUT, "got 4 bytes", "want int64 scalar, 8 bytes", etrun_set(m, 1, ETRUN_TYPE_INT64, NULL, 0, &three, 4, &error));
 	FAILS(ETRUN_INPUT, "got float32 scalar", "want float64", etrun_set(m, 2, ETRUN_TYPE_FLOAT32, NULL, 0, &half32, 4, &error));
 	FAILS(ETRUN_INPUT, "got uint8 scalar", "want bool", etrun_set(m, 3, ETRUN_TYPE_UINT8, NULL, 0, &yes, 1, &error));
 	FAILS(ETRUN_INPUT, "no memory to write to", "etrun_set", etrun_input_memory(m, 1, ETRUN_TYPE_INT64, NULL, 0, &data, NULL, &error));
