@@ -62,7 +62,7 @@ func (m *method) invoke(ctx context.Context, in, out []C.etrun_value) error {
 		switch {
 		case v.dtype != -1:
 			err = m.setMemory(i, v.dtype, &v.shape[0], C.size_t(v.rank), v.data, v.bytes)
-		case m.Meta().Inputs[i].Kind == tensor.None:
+		case m.meta.Inputs[i].Kind == tensor.None:
 			err = m.SetValue(i, tensor.Value{})
 		}
 		if err != nil {
@@ -104,7 +104,10 @@ func (m *method) copyOutput(i int, v *C.etrun_value) error {
 }
 
 // pool is the object of a pool's handle.
-type pool struct{ *etrun.Pool }
+type pool struct {
+	*etrun.Pool
+	meta *etrun.MethodMeta
+}
 
 //export etrun_pool_open
 func etrun_pool_open(handle C.etrun_program, name *C.char, size C.int32_t, opened *C.etrun_pool, text **C.char) C.int {
@@ -116,9 +119,13 @@ func etrun_pool_open(handle C.etrun_program, name *C.char, size C.int32_t, opene
 		if size < 1 || size > maxThreads {
 			return argument("size is %d, want 1 to %d", int32(size), maxThreads)
 		}
+		meta, err := p.meta(name)
+		if err != nil {
+			return err
+		}
 		list, err := p.NewPool(textOf(name), int(size), etrun.WithQueue(maxItems))
 		if err == nil {
-			*opened = C.etrun_pool(handles.add(pools, &pool{list}))
+			*opened = C.etrun_pool(handles.add(pools, &pool{list, meta}))
 		}
 		return err
 	})
@@ -138,8 +145,7 @@ func etrun_pool_invoke(handle C.etrun_pool, inputs *C.etrun_value, nIn C.size_t,
 		}
 		return withTimeout(timeout, func(ctx context.Context) error {
 			return p.Do(ctx, func(instance *etrun.Method) error {
-				m := method{Method: instance, inputs: make([]input, instance.NumInputs())}
-				return m.invoke(ctx, in, out)
+				return newMethod(instance, p.meta).invoke(ctx, in, out)
 			})
 		})
 	})

@@ -20,6 +20,7 @@ import (
 type method struct {
 	mu sync.Mutex
 	*etrun.Method
+	meta    *etrun.MethodMeta
 	strings cStrings
 	inputs  []input
 	outputs runtime.Pinner // of the outputs whose memory C has
@@ -30,6 +31,10 @@ type input struct {
 	last   *tensor.Tensor // of the elements that were copied last
 	memory []byte         // that C writes, nil without
 	pinned runtime.Pinner
+}
+
+func newMethod(m *etrun.Method, meta *etrun.MethodMeta) *method {
+	return &method{Method: m, meta: meta, inputs: make([]input, len(meta.Inputs))}
 }
 
 //export etrun_load
@@ -43,9 +48,13 @@ func etrun_load(handle C.etrun_program, name *C.char, loaded *C.etrun_method, te
 		if err != nil {
 			return err
 		}
+		meta, err := p.meta(name)
+		if err != nil {
+			return err
+		}
 		m, err := p.Load(context.Background(), textOf(name))
 		if err == nil {
-			*loaded = C.etrun_method(handles.add(methods, &method{Method: m, inputs: make([]input, m.NumInputs())}))
+			*loaded = C.etrun_method(handles.add(methods, newMethod(m, meta)))
 		}
 		return err
 	})
@@ -96,7 +105,7 @@ func etrun_counts(handle C.etrun_method, inputs, outputs *C.size_t, text **C.cha
 //export etrun_input
 func etrun_input(handle C.etrun_method, i C.size_t, info *C.etrun_info, text **C.char) C.int {
 	return use(handle, text, func(m *method) error {
-		return setDeclared(info, "input", m.Meta().Inputs, i, &m.strings)
+		return setDeclared(info, "input", m.meta.Inputs, i, &m.strings)
 	})
 }
 
@@ -108,7 +117,7 @@ func etrun_output(handle C.etrun_method, i C.size_t, info *C.etrun_info, text **
 		}
 		e, err := m.output(i)
 		if err == nil {
-			*info = described(&e, m.strings.of(m.Meta().Outputs[i].Name))
+			*info = described(&e, m.strings.of(m.meta.Outputs[i].Name))
 		}
 		return err
 	})

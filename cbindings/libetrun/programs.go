@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
 	"unsafe"
 
 	"github.com/etrun-go/etrun"
@@ -22,6 +23,19 @@ type program struct {
 	*etrun.Program
 	strings cStrings
 	events  *trace.DebugRecorder // nil without options.etdump
+	metas   sync.Map             // by name: descriptions of methods, which cost a walk through all values
+}
+
+// meta describes a method of the program.
+func (p *program) meta(name *C.char) (*etrun.MethodMeta, error) {
+	if m, ok := p.metas.Load(textOf(name)); ok {
+		return m.(*etrun.MethodMeta), nil
+	}
+	m, err := p.Meta(textOf(name))
+	if err == nil {
+		p.metas.Store(textOf(name), m)
+	}
+	return m, err
 }
 
 // open opens a program from a source and returns its handle.
@@ -121,7 +135,7 @@ func etrun_warning(handle C.etrun_program, i C.size_t, warning **C.char, text **
 //export etrun_declared_counts
 func etrun_declared_counts(handle C.etrun_program, method *C.char, inputs, outputs *C.size_t, text **C.char) C.int {
 	return withProgram(handle, text, func(p *program) error {
-		meta, err := p.Meta(textOf(method))
+		meta, err := p.meta(method)
 		if err == nil {
 			setCounts(inputs, outputs, len(meta.Inputs), len(meta.Outputs))
 		}
@@ -142,7 +156,7 @@ func setCounts(inputs, outputs *C.size_t, in, out int) {
 //export etrun_declared_input
 func etrun_declared_input(handle C.etrun_program, method *C.char, i C.size_t, info *C.etrun_info, text **C.char) C.int {
 	return withProgram(handle, text, func(p *program) error {
-		meta, err := p.Meta(textOf(method))
+		meta, err := p.meta(method)
 		if err != nil {
 			return err
 		}
@@ -153,7 +167,7 @@ func etrun_declared_input(handle C.etrun_program, method *C.char, i C.size_t, in
 //export etrun_declared_output
 func etrun_declared_output(handle C.etrun_program, method *C.char, i C.size_t, info *C.etrun_info, text **C.char) C.int {
 	return withProgram(handle, text, func(p *program) error {
-		meta, err := p.Meta(textOf(method))
+		meta, err := p.meta(method)
 		if err != nil {
 			return err
 		}
@@ -164,7 +178,7 @@ func etrun_declared_output(handle C.etrun_program, method *C.char, i C.size_t, i
 //export etrun_declared_attribute
 func etrun_declared_attribute(handle C.etrun_program, method *C.char, i C.size_t, info *C.etrun_info, text **C.char) C.int {
 	return withProgram(handle, text, func(p *program) error {
-		meta, err := p.Meta(textOf(method))
+		meta, err := p.meta(method)
 		if err != nil {
 			return err
 		}

@@ -200,9 +200,9 @@ func shapeOf(sizes []C.int64_t) []int {
 func (m *method) set(i int, d tensor.DType, shape []int, data []byte) error {
 	from := elements{dtype: d, shape: shape}
 	if want := from.bytes(); len(data) != want {
-		return argument("input %d: got %d bytes for %v, which is %d bytes; want %s", i, len(data), &from, want, wanted(&m.Meta().Inputs[i]))
+		return argument("input %d: got %d bytes for %v, which is %d bytes; want %s", i, len(data), &from, want, wanted(&m.meta.Inputs[i]))
 	}
-	if m.Meta().Inputs[i].Kind != tensor.KindTensor {
+	if m.meta.Inputs[i].Kind != tensor.KindTensor {
 		return m.setScalar(i, &from, data)
 	}
 	t := m.inputs[i].last
@@ -229,7 +229,7 @@ func wanted(meta *etrun.ValueMeta) string {
 
 // setScalar sets an input that is not a tensor.
 func (m *method) setScalar(i int, from *elements, data []byte) error {
-	meta := &m.Meta().Inputs[i]
+	meta := &m.meta.Inputs[i]
 	kind := meta.Kind
 	if kind == tensor.None { // accepts a value of any kind
 		kind = kindOf(from)
@@ -276,7 +276,7 @@ func valueOf(kind tensor.Kind, data []byte) tensor.Value {
 
 // lend makes the method read an input from memory that C writes, and returns it.
 func (m *method) lend(i int, d tensor.DType, shape []int) ([]byte, error) {
-	meta, in := &m.Meta().Inputs[i], &m.inputs[i]
+	meta, in := &m.meta.Inputs[i], &m.inputs[i]
 	if meta.Kind != tensor.KindTensor || meta.Dynamism == tensor.DynamicUnbound {
 		return nil, argument("input %d has no memory to write to: it is a value of kind %v, or of unlimited size; use etrun_set", i, meta.Kind)
 	}

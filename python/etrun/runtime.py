@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence as AnySequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Optional, Sequence, TypedDict, Union
 
 from . import dtypes
 from ._library import ONE, Bytes, Closable, Handle, Info, Value, byref, c_block, c_content, c_list, c_path, c_text, call
@@ -339,9 +339,8 @@ class _Output:
     def result(self, number: int, array: Any, out: Any) -> Any:
         """Returns the output of the call."""
         slot = self.slot
-        if array is not None and slot.copied:
-            if self.fixed or self._described():
-                return array
+        if array is not None and slot.copied and self._described():
+            return array
         kind = Kind(slot.kind)
         if kind == Kind.NONE:
             return None
@@ -388,8 +387,10 @@ class Method(Closable):
         self._inputs = [_Input(info, ins[i], i) for i, info in enumerate(meta.inputs)]
         self._outputs = [_Output(info, outs[i], i, tensors) for i, info in enumerate(meta.outputs)]
         self._slots = (ins, outs)
-        self._addresses = (ctypes.addressof(ins), ctypes.addressof(outs))
+        self._ins, self._outs = ctypes.addressof(ins), ctypes.addressof(outs)
         self._message = ctypes.c_void_p()
+        self._message_at = byref(self._message)
+        self._set, self._prepare = [i.set for i in self._inputs], [o.prepare for o in self._outputs]
 
     @property
     def metadata(self) -> MethodMeta:
@@ -414,27 +415,26 @@ class Method(Closable):
         Outputs are arrays: tensors of PyTorch if it is installed and the program is from load_program,
         else arrays of NumPy, memoryviews without NumPy; or numbers, bools, strings and lists.
         """
-        values = () if inputs is None else _sequence(inputs)
+        values = () if inputs is None else inputs if type(inputs) is list else _sequence(inputs)
         milliseconds = 0 if timeout is None else _int(max(1, math.ceil(timeout * 1000)), 53, "timeout")
+        n_in, n_out = len(values), len(self._outputs)
         with self._lock:
-            number = self.handle
-            handle = self._handle  # lives until the end of the call
-            if inputs is not None and len(values) != len(self._inputs):
-                raise InputError(f"got {len(values)} inputs, the method has {len(self._inputs)}: {self._description}")
-            alive = [i.set(value) for i, value in zip(self._inputs, values)]
-            arrays = [o.prepare() for o in self._outputs] if out is None else self._given(out)
-            self._invoke(number, values, milliseconds)
-            outs = out or (None,) * len(arrays)
-            outputs = [o.result(number, a, given) for o, a, given in zip(self._outputs, arrays, outs)]
-            del handle, alive
-            return outputs
+            handle: Any = self._handle or self.handle  # lives until the end of the call
+            if n_in != len(self._inputs) and inputs is not None:
+                raise InputError(f"got {n_in} inputs, the method has {len(self._inputs)}: {self._description}")
+            alive = [put(value) for put, value in zip(self._set, values)]
+            arrays = [prepare() for prepare in self._prepare] if out is None else self._given(out)
+            result = _invoke(handle.number, self._ins, n_in, self._outs, n_out, milliseconds, self._message_at)
+            if result != 0:
+                self._raise(result, values)
+            for i, o in enumerate(self._outputs):
+                if not o.fixed or not o.slot.copied:
+                    arrays[i] = o.result(handle.number, arrays[i], None if out is None else out[i])
+            del alive
+            return arrays
 
-    def _invoke(self, number: int, values: Sequence[Any], milliseconds: int) -> None:
-        (ins, outs), message = self._addresses, self._message
-        result = lib.etrun_invoke(number, ins, len(values), outs, len(self._outputs), milliseconds, byref(message))
-        if result == 0:
-            return
-        kind, text = CLASSES.get(result, Error), owned_text(message)
+    def _raise(self, result: int, values: Sequence[Any]) -> NoReturn:
+        kind, text = CLASSES.get(result, Error), owned_text(self._message)
         if kind is InputError:
             for i, value in zip(self._inputs, values):
                 if f"{i.what}:" in text:
@@ -484,6 +484,9 @@ class Method(Closable):
             call("etrun_reset", self.handle)
             for i in self._inputs:
                 i.bound = i.info.kind == Kind.NONE
+
+
+_invoke = lib.etrun_invoke
 
 
 def _sequence(inputs: Any) -> Sequence[Any]:
