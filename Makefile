@@ -21,6 +21,8 @@ empty :=
 any = $(subst $(empty) $(empty),|,$(strip $(1)))
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
+# What go run and go test start is not beside the folder lib.
+export ETRUN_XNNPACK ?= $(shell test ! -e lib/.complete || echo '$(CURDIR)/lib')
 # Tests are analysed once, by vet.
 TEST     := $(GO) test -vet=off
 
@@ -40,14 +42,14 @@ lib/.complete:
 	@scripts/deps.sh || echo "deps: without libXNNPACK, XNNPACK programs run on the engine in Go"
 
 demo: lib/.complete build ## build, and classify handwritten digits on every engine
-	$(GO) build -o bin/digits ./examples/digits
+	$(GO) build -trimpath -o bin/digits ./examples/digits
 	bin/digits
 
 build: ## build bin/etrun
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
 
 libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other languages, and its header
-	$(GO) build -buildmode=c-shared -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
+	$(GO) build -trimpath -buildmode=c-shared -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
 		-o bin/libetrun.so.2 ./cbindings/libetrun
 	rm bin/libetrun.so.h # cgo's, without const
 	ln -sf libetrun.so.2 bin/libetrun.so

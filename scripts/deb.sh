@@ -86,6 +86,9 @@ apt-get -qq install --yes --no-install-recommends /test/libetrun2.deb /test/libe
 # shellcheck disable=SC2046 # flags
 gcc -Wall -Werror -o digits digits.c $(pkg-config --cflags --libs etrun)
 ./digits xnnpack.pte images.f32.bin scores.bin
+gcc -Wall -Werror -o static digits.c "$(pkg-config --variable=libdir etrun)/libetrun.a" -lpthread -ldl
+./static xnnpack.pte images.f32.bin scores.static
+cmp scores.bin scores.static
 python3 -m zipfile -e etrun-*.whl site
 cat >wheel.py <<'PY'
 import etrun, numpy

@@ -66,7 +66,8 @@ soname=libetrun.so.2
 # The library for C and its header, in folders that can be moved together.
 build_library() { # NAME GOARCH
 	go_build linux "$2" 1 ./cbindings/libetrun "-extldflags=-Wl,-soname,$soname" "$work/$1/c/lib/$soname" -buildmode=c-shared
-	rm "$work/$1"/c/lib/*.h # cgo's, without const
+	go_build linux "$2" 1 ./cbindings/libetrun "" "$work/$1/static/libetrun.a" -buildmode=c-archive
+	rm "$work/$1"/c/lib/*.h "$work/$1"/static/*.h # cgo's, without const
 	ln -s $soname "$work/$1/c/lib/libetrun.so"
 	mkdir -p "$work/$1/c/include" "$work/$1/c/lib/pkgconfig"
 	cp cbindings/libetrun/etrun.h "$work/$1/c/include"
@@ -85,6 +86,7 @@ URL: https://github.com/etrun-go/etrun
 Version: ${version#v}
 Cflags: -I\${includedir}
 Libs: -L\${libdir} -letrun
+Libs.private: -lpthread -ldl
 PC
 }
 
@@ -176,6 +178,7 @@ library_packages() { # NAME ARCHITECTURE
 	mkdir -p "$root/usr/lib/$triplet" "$dev/usr/lib/$triplet/pkgconfig" "$dev/usr/include" "$dev/usr/share/doc/libetrun-dev"
 	install -m 644 "$work/$1/c/lib/$soname" "$root/usr/lib/$triplet/$soname"
 	ln -s $soname "$dev/usr/lib/$triplet/libetrun.so"
+	install -m 644 "$work/$1/static/libetrun.a" "$dev/usr/lib/$triplet/libetrun.a"
 	install -m 644 cbindings/libetrun/etrun.h "$dev/usr/include/etrun.h"
 	pkgconfig /usr "\${prefix}/lib/$triplet" >"$dev/usr/lib/$triplet/pkgconfig/etrun.pc"
 	cp docs/c.md cbindings/libetrun/testdata/digits.c "$dev/usr/share/doc/libetrun-dev"
@@ -190,8 +193,8 @@ CONTROL
 	debian libetrun-dev "$2" "$dev" <<CONTROL
 Section: libdevel
 Depends: libetrun2 (= VERSION)
-Description: run ExecuTorch programs, header
- The header of libetrun, and its file for pkg-config.
+Description: run ExecuTorch programs, header and static library
+ The header of libetrun, its file for pkg-config, and the library for static linking.
 CONTROL
 }
 

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	_ "github.com/etrun-go/etrun/internal/platform" // its message
+
+	"github.com/etrun-go/etrun/internal/advice"
 )
 
 // Library is an open and initialized libXNNPACK. It is safe for concurrent use and never closed,
@@ -46,8 +48,9 @@ var errNoLoading = errors.New("this program is built without dynamic loading")
 
 // OpenError lists the attempts to open the library. It matches ErrAbsent or ErrRefused.
 type OpenError struct {
-	Reason error
-	Tried  []Attempt
+	Reason   error
+	Tried    []Attempt
+	Variable string // EnvPath if it names the only place that was searched
 }
 
 // Attempt is one location that was searched.
@@ -67,6 +70,9 @@ func (e *OpenError) Error() string {
 		}
 		fmt.Fprintf(&b, "%s%s: %v", sep, a.Path, a.Err)
 		sep = "; "
+	}
+	if e.Variable != "" {
+		fmt.Fprintf(&b, " (the variable %s names it; %s)", e.Variable, advice.Variable)
 	}
 	return b.String()
 }
@@ -100,13 +106,13 @@ type outcome struct {
 func Named(path string) bool { return path != "" || os.Getenv(EnvPath) != "" }
 
 // Open finds and opens the library. path is its file or folder. If path is empty, Open searches the
-// environment variable EnvPath, the folder lib next to the executable and next to its folder, the
-// folder lib of the source checkout that the executable was built in, UserFolder, and the dynamic
-// linker's path; never the current folder. If path or the variable is set, only that location is
-// searched. The same path returns the same library, or the same *OpenError.
+// environment variable EnvPath, the folder lib next to the executable and next to its folder,
+// UserFolder, and the dynamic linker's path; never the current folder. If path or the variable is set,
+// only that location is searched. The same path returns the same library, or the same *OpenError.
 func Open(path string) (*Library, error) {
+	variable := ""
 	if path == "" {
-		path = os.Getenv(EnvPath)
+		path, variable = os.Getenv(EnvPath), EnvPath
 	}
 	opened.Lock()
 	defer opened.Unlock()
@@ -117,7 +123,13 @@ func Open(path string) (*Library, error) {
 		opened.at = make(map[string]outcome)
 	}
 	var o outcome
-	o.lib, o.err = search(places(path))
+	lib, failure := search(places(path))
+	if o.lib = lib; failure != nil {
+		if path != "" {
+			failure.Variable = variable
+		}
+		o.err = failure
+	}
 	opened.at[path] = o
 	return o.lib, o.err
 }
@@ -232,10 +244,8 @@ func places(path string) []string {
 		dir := filepath.Dir(exe)
 		list = append(list, filepath.Join(dir, "lib"), filepath.Join(filepath.Dir(dir), "lib"))
 	}
-	for _, dir := range []string{sourceFolder(), UserFolder()} {
-		if dir != "" && owned(dir) {
-			list = append(list, dir)
-		}
+	if dir := UserFolder(); dir != "" && owned(dir) {
+		list = append(list, dir)
 	}
 	return append(list, "")
 }
@@ -254,16 +264,6 @@ func UserFolder() string {
 	return filepath.Join(data, "etrun", "lib")
 }
 
-// sourceFolder returns lib in the source checkout, for programs started by `go run` and `go test`.
-// It is empty if the build omits paths (-trimpath).
-func sourceFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	if !filepath.IsAbs(file) {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "lib")
-}
-
 // owned reports whether a folder is writable only by its owner, who is this user or root, so that
 // no one else can have put a library there.
 func owned(dir string) bool {
@@ -275,7 +275,7 @@ func owned(dir string) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-func search(places []string) (*Library, error) {
+func search(places []string) (*Library, *OpenError) {
 	failure := &OpenError{Reason: ErrAbsent}
 	for _, place := range places {
 		var lib *Library

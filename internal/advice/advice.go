@@ -15,7 +15,7 @@ func (a *Advice) String() string { return a.library }
 func (a *Advice) Command() string { return a.command }
 
 // all are the ways out.
-var all = []*Advice{Backends, Data, Memory, Repair, Endless, Library}
+var all = []*Advice{Backends, Data, Memory, Repair, Endless, Library, Variable}
 
 // The ways out. A row's words of the library are in its messages exactly as here.
 var (
@@ -30,6 +30,8 @@ var (
 	Library = &Advice{`"etrun doctor --fix" downloads it, "make deps" does in a checkout; ETRUN_XNNPACK names its folder`,
 		"etrun doctor --fix downloads it",
 		`"etrun doctor --fix" downloads it; the option xnnpack_library names its folder`}
+	Variable = &Advice{"unset it, or run the program on EngineGo", "unset it, or run the program with --xnnpack go",
+		`unset it, or run the program with the option xnnpack, "go"`}
 )
 
 // words returns the replacement of the words of the library.

@@ -40,14 +40,19 @@ func Library(t testing.TB) *xnn.Library {
 	return lib
 }
 
-// Path is what Library asks for: empty where the environment names a place, and where the
-// build opens no libraries.
-func Path() string {
+// place is the folder of the checkout, empty where the environment names another place or the build opens no libraries.
+var place = func() string {
+	dir := folder()
 	if os.Getenv(xnn.EnvPath) != "" || !xnn.DynamicLoading {
 		return ""
 	}
-	if _, err := os.Stat(folder()); err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		return ""
 	}
-	return folder()
-}
+	os.Setenv(xnn.EnvPath, dir) // for backends without a path, and for programs that tests start
+	return dir
+}()
+
+// Path is what Library asks for: empty where the environment names a place, and where the
+// build opens no libraries.
+func Path() string { return place }
