@@ -8,6 +8,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, TypedDict, Union
 
 from . import dtypes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Embedder", "Generation", "Piece", "TextModel", "load_embedder", "load_text"]
 
+_TOGETHER = 32  # texts that decode together, the default of the library
 _FINISHES = {0: None, 1: "stop", 2: "length", 3: "context"}
 
 
@@ -156,14 +158,20 @@ class TextModel(Closable):
 
     def generate_all(self, prompts: Sequence[Union[str, Sequence[int]]], **options: Unpack[Generation]) -> list[str]:
         """Continues several texts, which decode together, and returns the continuations."""
-        sessions = [self.session() for _ in prompts]
+        free: SimpleQueue[TextModel] = SimpleQueue()
+        n = min(len(prompts), _TOGETHER)
+        for _ in range(n):
+            free.put(self.session())
 
-        def complete(session: TextModel, prompt: Union[str, Sequence[int]]) -> str:
-            with session:
+        def complete(prompt: Union[str, Sequence[int]]) -> str:
+            session = free.get()
+            try:
                 return "".join(map(str, session.generate(prompt, **options)))
+            finally:
+                free.put(session)
 
-        with ThreadPoolExecutor(max(len(sessions), 1)) as threads:
-            return list(threads.map(complete, sessions, prompts))
+        with ThreadPoolExecutor(max(n, 1)) as threads:
+            return list(threads.map(complete, prompts))
 
     def generate(self, prompt: Union[str, Sequence[int]], **options: Unpack[Generation]) -> Iterator[Piece]:
         """Continues a text, a string or tokens, and yields the continuation in pieces.
