@@ -5,12 +5,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/loopback"
@@ -222,20 +220,16 @@ func (v *viewCommand) values(ctx context.Context, s *session.Session) error {
 
 // differences sets the numeric difference of the nodes whose values both programs have.
 func (v *viewCommand) differences(ctx context.Context, programs []*graph.Program) {
-	a, b := v.kept[0].List, v.kept[1].List
-	tolerance := kernels.Tolerance{Abs: math.MaxFloat64}
-	var pairs []layers.Pair
-	if layers.Same(v.specs[0], v.specs[1]) {
-		pairs = layers.Align(a, b)
-	} else {
-		near := kernels.Tolerance{Abs: 1e-3, Rel: 1e-3}
-		pairs = append(layers.AlignOther(ctx, a, b, near), layers.Trace(ctx, v.kept[0], v.kept[1], near).Pairs(b)...)
+	other := !layers.Same(v.specs[0], v.specs[1])
+	pairs, traced := layers.Counterparts(ctx, v.kept[0], v.kept[1], other, other, kernels.Tolerance{Abs: 1e-3, Rel: 1e-3})
+	if traced != nil {
+		pairs = append(pairs, traced.Pairs(v.kept[1].List)...)
 	}
 	for _, p := range pairs {
 		if p.A.Value.Kind != tensor.KindTensor || p.B.Value.Kind != tensor.KindTensor || ctx.Err() != nil {
 			continue
 		}
-		d := diff.Measure(p.B.Value, p.A.Value, tolerance)
+		d := p.Distance(kernels.Tolerance{})
 		for i, w := range []*layers.Written{p.A, p.B} {
 			programs[i].Differs(w.Method, w.Chain, w.Instruction, w.Node, float64(d.MaxAbs))
 		}

@@ -5,11 +5,24 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // Pair is a value of a run with its counterpart in another run.
-type Pair struct{ A, B *Written }
+type Pair struct {
+	A, B  *Written
+	found *diff.Distance // of a pair that was found by value: in the order of elements in which it was found
+}
+
+// Distance measures B from A.
+func (p *Pair) Distance(tol kernels.Tolerance) diff.Distance {
+	if p.found != nil {
+		return *p.found
+	}
+	return diff.Measure(p.B.Value, p.A.Value, tol)
+}
 
 // Same reports whether two programs differ only in the bytes of constants and delegates:
 // then each value has a counterpart.
@@ -105,7 +118,7 @@ func align(a, b []Written, ka, kb []key) (pairs []Pair) {
 	}
 	for i := range b {
 		if k, ok := at[kb[i]]; ok {
-			pairs = append(pairs, Pair{&a[k], &b[i]})
+			pairs = append(pairs, Pair{A: &a[k], B: &b[i]})
 		}
 	}
 	return pairs

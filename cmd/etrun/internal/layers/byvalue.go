@@ -3,15 +3,10 @@ package layers
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// match is a value of A that a value of B is equal to.
-type match struct {
-	of    *Written
-	equal bool // all elements are equal
-}
 
 // minElements is the minimum number of elements that identify a value.
 const minElements = 8
@@ -41,40 +36,48 @@ func newCandidate(w *Written) *candidate {
 	return c
 }
 
-// is reports whether c equals want, in the same order, or one of them in channels-last order.
+// is reports whether c equals want in one of their arrangements.
 func (c *candidate) is(want *candidate, tol kernels.Tolerance) bool {
-	if squeezed(c.sizes, nil) == squeezed(want.sizes, nil) && near(c.numbers, want.numbers, tol) {
-		return true
-	}
-	if last := c.lastOf(want); last != nil && near(c.numbers, last, tol) {
-		return true
-	}
-	last := want.lastOf(c)
-	return last != nil && near(last, want.numbers, tol)
+	return slices.ContainsFunc(c.arrangements(want), func(x [2][]float32) bool { return near(x[0], x[1], tol) })
 }
 
-// order returns the elements of both in one order, nil if the sizes differ.
-func (c *candidate) order(want *candidate) (got, wanted []float32) {
+// arrangements returns the elements of both in the orders in which their sizes allow to compare them: as they are, and
+// one of them in channels-last order.
+func (c *candidate) arrangements(want *candidate) (list [][2][]float32) {
 	if squeezed(c.sizes, nil) == squeezed(want.sizes, nil) {
-		return c.numbers, want.numbers
+		list = append(list, [2][]float32{c.numbers, want.numbers})
 	}
 	if last := c.lastOf(want); last != nil {
-		return c.numbers, last
+		list = append(list, [2][]float32{c.numbers, last})
 	}
 	if last := want.lastOf(c); last != nil {
-		return last, want.numbers
+		list = append(list, [2][]float32{last, want.numbers})
 	}
-	return nil, nil
+	return list
 }
 
-// lastOf returns the elements of want in channels-last order if these are c's sizes, else nil.
+// distance measures c from want in the arrangement in which they are the closest; ok is false if there is none.
+func (c *candidate) distance(want *candidate, tol kernels.Tolerance) (best diff.Distance, ok bool) {
+	for _, x := range c.arrangements(want) {
+		if d := diff.Measure(vector(x[0]), vector(x[1]), tol); !ok || d.MeanAbs < best.MeanAbs {
+			best, ok = d, true
+		}
+	}
+	return best, ok
+}
+
+// lastOf returns the elements of want in channels-last order if these are c's sizes, else nil. Either may lack dimensions
+// of size 1: exporters compute one-dimensional convolutions as images of one line.
 func (c *candidate) lastOf(want *candidate) []float32 {
-	if len(want.sizes) != 4 || len(c.sizes) != 4 || squeezed(c.sizes, nil) != squeezed(want.sizes, channelsLast) {
+	if len(want.sizes) < 3 || squeezed(c.sizes, nil) != squeezed(want.sizes, channelsLast(len(want.sizes))) {
 		return nil
 	}
 	if want.last == nil {
 		want.last = make([]float32, len(want.numbers))
-		channels, pixels := want.sizes[1], want.sizes[2]*want.sizes[3]
+		channels, pixels := want.sizes[1], 1
+		for _, size := range want.sizes[2:] {
+			pixels *= size
+		}
 		for i, x := range want.numbers {
 			image, channel, pixel := i/(channels*pixels), i/pixels%channels, i%pixels
 			want.last[(image*pixels+pixel)*channels+channel] = x
@@ -83,7 +86,14 @@ func (c *candidate) lastOf(want *candidate) []float32 {
 	return want.last
 }
 
-var channelsLast = []int{0, 2, 3, 1}
+// channelsLast returns the order of the dimensions of images with the channels, dimension 1, last.
+func channelsLast(rank int) []int {
+	order := make([]int, rank)
+	for i := range order[1:] {
+		order[i+1] = (i+1)%(rank-1) + 1
+	}
+	return order
+}
 
 // squeezed returns the sizes other than 1, in a dim order.
 func squeezed(sizes []int, order []int) (s [8]int) {

@@ -39,7 +39,7 @@ func Find(ctx context.Context, pairs []Pair, tol kernels.Tolerance) *Result {
 			r.Equal++
 			continue
 		}
-		d := Difference{p.B.Place, p.B.Output, p.B.TypeName(), diff.Measure(p.B.Value, p.A.Value, tol)}
+		d := Difference{p.B.Place, p.B.Output, p.B.TypeName(), p.Distance(tol)}
 		if d.Equal {
 			r.Equal++
 			continue
@@ -63,18 +63,34 @@ func sameBytes(a, b *tensor.Value) bool {
 	return x.DType == y.DType && slices.Equal(x.Sizes, y.Sizes) && slices.Equal(x.DimOrder, y.DimOrder) && bytes.Equal(x.Data, y.Data)
 }
 
-// Add counts the values that were found by value and are in no pair.
-func (r *Result) Add(t *Traced, pairs []Pair) {
-	paired := make(map[*tensor.Value]bool, len(pairs))
-	for _, p := range pairs {
-		paired[p.B.Value] = true
+// Counterparts pairs the values of two runs of the same instructions, or of different ones (see AlignOther), in b's order.
+// With trace it searches for the others by value; t is nil without others. Pairs of both kinds have their distances by
+// Pair.Distance.
+func Counterparts(ctx context.Context, a, b *Recorder, other, trace bool, tol kernels.Tolerance) (pairs []Pair, t *Traced) {
+	if other {
+		pairs = AlignOther(ctx, a.List, b.List, tol)
+	} else {
+		pairs = Align(a.List, b.List)
 	}
-	for v, m := range t.found {
-		if paired[v] {
-			continue
-		}
-		r.Compared++
-		if m.equal {
+	if trace && len(pairs) < len(b.List) {
+		t = Trace(ctx, a, b, tol)
+		t.leave(pairs)
+	}
+	return pairs, t
+}
+
+// leave forgets the values that are in pairs.
+func (t *Traced) leave(pairs []Pair) {
+	for _, p := range pairs {
+		delete(t.found, p.B.Value)
+	}
+}
+
+// Add counts the values that were found by value.
+func (r *Result) Add(t *Traced) {
+	r.Compared += len(t.found)
+	for _, p := range t.found {
+		if p.found.Equal {
 			r.Equal++
 		}
 	}
@@ -91,12 +107,15 @@ func (r *Result) Earlier(t *Traced, b []Written) {
 	}
 }
 
-// Pairs returns the found values with their matches, in the order of b.
+// Pairs returns the found values with their matches, in the order of b, and First with the closest value.
 func (t *Traced) Pairs(b []Written) (pairs []Pair) {
 	for i := range b {
 		if m, ok := t.found[b[i].Value]; ok {
-			pairs = append(pairs, Pair{m.of, &b[i]})
+			pairs = append(pairs, m)
 		}
+	}
+	if t.closest.A != nil {
+		pairs = append(pairs, t.closest)
 	}
 	return pairs
 }
@@ -115,6 +134,7 @@ type Traced struct {
 	// Closest is the value of A that is the closest to First, with First's distance from it.
 	Closest *Difference `json:"closest,omitempty"`
 
-	found map[*tensor.Value]match // of B, those found
-	first *Written                // of First
+	found   map[*tensor.Value]Pair // of B, those found
+	first   *Written               // of First
+	closest Pair                   // of First, without A if there is none
 }

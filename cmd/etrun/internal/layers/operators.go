@@ -27,7 +27,7 @@ func AlignOther(ctx context.Context, a, b []Written, tol kernels.Tolerance) []Pa
 	var pairs []Pair
 	for i := range b {
 		if want := of[&b[i]]; want != nil {
-			pairs = append(pairs, Pair{want, &b[i]})
+			pairs = append(pairs, Pair{A: want, B: &b[i]})
 		}
 	}
 	return pairs

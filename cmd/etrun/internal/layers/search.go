@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -43,7 +42,7 @@ func (s bits) has(i int) bool { return i/64 < len(s) && s[i/64]>>(i%64)&1 != 0 }
 
 func newSearch(a, b *Recorder, tol kernels.Tolerance) *search {
 	s := &search{a: a.all, b: b.all, tol: tol, bySize: make(map[int][]indexed), matches: make(map[int][]int),
-		nearest: make([][]int, len(b.all)), last: -1, traced: &Traced{found: make(map[*tensor.Value]match)}}
+		nearest: make([][]int, len(b.all)), last: -1, traced: &Traced{found: make(map[*tensor.Value]Pair)}}
 	for i := range s.a {
 		if c := newCandidate(&s.a[i]); c != nil {
 			s.bySize[len(c.numbers)] = append(s.bySize[len(c.numbers)], indexed{c, i})
@@ -96,7 +95,7 @@ func (s *search) look(i int) {
 	case len(found) == 0:
 		s.missing = append(s.missing, indexed{c, i})
 	default:
-		s.last, s.traced.found[w.Value] = i, c.best(found)
+		s.last, s.traced.found[w.Value] = i, s.best(c, found)
 	}
 	s.traced.Looked++
 }
@@ -149,14 +148,15 @@ func (s *search) reaches(a int, nearest []int, seen map[int]bool) bool {
 	})
 }
 
-// best is the match with equal elements, else the first one.
-func (c *candidate) best(list []indexed) match {
+// best is the pair with the closest of some values.
+func (s *search) best(c *candidate, list []indexed) Pair {
+	best := Pair{B: c.of}
 	for _, want := range list {
-		if slices.Equal(c.numbers, want.numbers) || slices.Equal(c.numbers, want.last) || slices.Equal(c.last, want.numbers) {
-			return match{want.of, true}
+		if d, ok := c.distance(want.candidate, s.tol); ok && (best.found == nil || d.MeanAbs < best.found.MeanAbs) {
+			best.A, best.found = want.of, &d
 		}
 	}
-	return match{list[0].of, false}
+	return best
 }
 
 // confirmed returns which values of B something with a match is computed from.
@@ -179,7 +179,10 @@ func (s *search) result() *Traced {
 	first := slices.IndexFunc(s.missing, func(x indexed) bool { return !confirmed[x.at] })
 	if first >= 0 {
 		x := s.missing[first]
-		t.first, t.First, t.Closest, s.last = x.of, &x.of.Place, s.closest(x), -1
+		t.first, t.First, s.last = x.of, &x.of.Place, -1
+		if p := s.closest(x); p.A != nil {
+			t.closest, t.Closest = p, &Difference{p.A.Place, p.A.Output, p.A.TypeName(), *p.found}
+		}
 		for _, b := range s.nearest[x.at] {
 			if s.b[b].Round != ofInput {
 				s.last = b
@@ -192,27 +195,15 @@ func (s *search) result() *Traced {
 	return t
 }
 
-// closest returns the distance from the closest value of the same sizes that follows from the same values, else from
-// the closest of all, nil if none has these sizes.
-func (s *search) closest(x indexed) *Difference {
-	var best, near *Difference
-	for _, want := range s.bySize[len(x.numbers)] {
-		got, wanted := x.order(want.candidate)
-		if wanted == nil {
-			continue
-		}
-		d := &Difference{want.of.Place, want.of.Output, want.of.TypeName(), diff.Measure(vector(got), vector(wanted), s.tol)}
-		if best == nil || d.MeanAbs < best.MeanAbs {
-			best = d
-		}
-		if s.follows(want.at, s.nearest[x.at]) && (near == nil || d.MeanAbs < near.MeanAbs) {
-			near = d
-		}
+// closest returns the pair with the closest value of the same sizes that follows from the same values, else with the
+// closest of all, without A if none has these sizes.
+func (s *search) closest(x indexed) Pair {
+	all := s.bySize[len(x.numbers)]
+	follow := slices.DeleteFunc(slices.Clone(all), func(want indexed) bool { return !s.follows(want.at, s.nearest[x.at]) })
+	if p := s.best(x.candidate, follow); p.A != nil {
+		return p
 	}
-	if near != nil {
-		return near
-	}
-	return best
+	return s.best(x.candidate, all)
 }
 
 // Trace searches for the values of b among those of a: floats of the same sizes, in the same

@@ -23,17 +23,11 @@ type layerReport struct {
 // layers compares the results of all instructions of two programs.
 func (p *compareCommand) layers(ctx context.Context, a, b *side) *layerReport {
 	r := &layerReport{other: !layers.Same(a.Spec(), b.Spec())}
-	var pairs []layers.Pair
-	if r.other {
-		pairs = layers.AlignOther(ctx, a.kept.List, b.kept.List, p.tolerance)
-	} else {
-		pairs = layers.Align(a.kept.List, b.kept.List)
-	}
+	pairs, traced := layers.Counterparts(ctx, a.kept, b.kept, r.other, r.other || p.vs != "", p.tolerance)
 	r.Result = layers.Find(ctx, pairs, p.tolerance)
-	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.other || p.vs != "") {
-		r.Traced = layers.Trace(ctx, a.kept, b.kept, p.tolerance)
-		r.Add(r.Traced, pairs)
-		r.Earlier(r.Traced, b.kept.List)
+	if r.Values, r.Traced = len(b.kept.List), traced; traced != nil {
+		r.Add(traced)
+		r.Earlier(traced, b.kept.List)
 	}
 	r.name(p, a, b)
 	r.hide(b.kept.List)
