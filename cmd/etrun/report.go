@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
@@ -21,15 +23,37 @@ type reportCommand struct {
 	*app
 	session.Options
 	profileFlags
-	calls  session.Calls
-	path   string
-	run    bool
-	repeat int
+	calls   session.Calls
+	path    string
+	run     bool
+	lowered bool
+	repeat  int
+}
+
+// addRun adds the flags of runs, and which form of the program is drawn.
+func (r *reportCommand) addRun(flags *pflag.FlagSet, run string) {
+	flags.BoolVar(&r.run, "run", false, run)
+	flags.BoolVar(&r.lowered, "lowered", false, "show the program as it runs here, after lowering (implied by --run and --lower), instead of as it is in the file")
+	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
+	r.calls.AddFlags(flags)
+	r.AddFlags(flags)
+}
+
+// form chooses what is drawn: the program of the file, or what runs. It returns the words for it.
+func (r *reportCommand) form() string {
+	if !r.lowered && !r.run {
+		r.AsInFile()
+	}
+	if r.Lower == string(etrun.LowerOff) {
+		return "as in the file"
+	}
+	return fmt.Sprintf("as it runs here, lowered at load (%s)", r.Lower)
 }
 
 const reportHelp = `Write one HTML page about a program: the graph that etrun view shows, its memory over
 time, its weights by size and, with --run or inputs, a profile of its runs. The page
-works offline. A method that does not load here is shown as it is in the file.
+works offline. It shows the program as it is in the file, with --lowered or --run as it
+runs here. A method that does not load here is shown as it is in the file.
 `
 
 func newReport(a *app) *cobra.Command {
@@ -51,10 +75,7 @@ func newReport(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVarP(&r.path, "output", "o", "", "write the page to `FILE`.html (default: the model's name, in the current folder)")
-	flags.BoolVar(&r.run, "run", false, "run the program and show its profile (implied by inputs)")
-	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
-	r.calls.AddFlags(flags)
-	r.AddFlags(flags)
+	r.addRun(flags, "run the program and show its profile (implied by inputs)")
 	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
@@ -84,6 +105,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 		return err
 	}
 	r.table = r.run // turns the observer on
+	form := r.form()
 	s, err := session.Open(ctx, path, &r.Options, r.profileFlags.options()...)
 	if err != nil {
 		return err
@@ -111,6 +133,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	} else {
 		s.Warn()
 	}
+	g.Form, p.Facts = form, append(p.Facts, page.Fact{Name: "shown", Text: form})
 	element, err := graph.Element([]*graph.Program{g}, false)
 	if err != nil {
 		return err

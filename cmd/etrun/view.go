@@ -32,9 +32,10 @@ type viewCommand struct {
 
 const viewHelp = `Show the graph of a program in the browser: its dataflow with aliases joined, jumps,
 the operations inside delegates, constants with their distribution, and the memory
-plan. With --run or inputs nodes are coloured by time. Two programs are shown side by
-side, with their differences marked. The page is served on this machine only, until an
-interrupt; with -o it is written to a file that works offline.
+plan. It is the program of the file; with --lowered the one that runs here, as lowering
+made it. With --run or inputs that one runs, and nodes are coloured by time. Two programs
+are shown side by side, with their differences marked. The page is served on this machine
+only, until an interrupt; with -o it is written to a file that works offline.
 
 With --difference both programs run on the same inputs, and the nodes whose values both
 have are coloured by the largest difference.
@@ -47,7 +48,7 @@ func newView(a *app) *cobra.Command {
 		Short: "Show the graph of a program in the browser",
 		Long:  viewHelp,
 		Example: "  etrun view model.pte\n  etrun view model.pte --run -o graph.html\n" +
-			"  etrun view a.pte b.pte --lower off",
+			"  etrun view a.pte b.pte --difference",
 		Args:              cli.OneOrTwo,
 		ValidArgsFunction: cli.CompletePrograms,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -60,11 +61,8 @@ func newView(a *app) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVarP(&v.path, "output", "o", "", "write the page to `FILE`.html instead of showing it")
 	flags.BoolVar(&v.noOpen, "no-open", false, "print the address of the page without opening a browser")
-	flags.BoolVar(&v.run, "run", false, "run the program and show its times (implied by inputs)")
 	flags.BoolVar(&v.difference, "difference", false, "run two programs on the same inputs, and colour nodes by the difference of their results")
-	flags.IntVar(&v.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
-	v.calls.AddFlags(flags)
-	v.AddFlags(flags)
+	v.addRun(flags, "run the program and show its times (implied by inputs)")
 	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
@@ -100,9 +98,8 @@ func (v *viewCommand) show(ctx context.Context, paths []string) error {
 	if err := v.LeaveStdout(v.path); err != nil {
 		return err
 	}
-	if v.difference {
-		v.ShowValues()
-	}
+	v.Values, v.run = v.difference, v.run && !v.difference
+	form := v.form()
 	out := &page.View{Version: version()}
 	var programs []*graph.Program
 	for _, path := range paths {
@@ -110,6 +107,7 @@ func (v *viewCommand) show(ctx context.Context, paths []string) error {
 		if err != nil {
 			return err
 		}
+		g.Form = form
 		out.Pages, programs = append(out.Pages, p), append(programs, g)
 	}
 	if len(programs) == 2 {
@@ -134,7 +132,7 @@ func (v *viewCommand) show(ctx context.Context, paths []string) error {
 
 // describe opens one of the programs, runs it if that is requested, and describes it.
 func (v *viewCommand) describe(ctx context.Context, path string) (*page.Page, *graph.Program, error) {
-	v.profileFlags = profileFlags{table: v.run && !v.difference} // of this program
+	v.profileFlags = profileFlags{table: v.run} // of this program
 	options := v.profileFlags.options()
 	if v.difference {
 		v.kept = append(v.kept, &layers.Recorder{Limit: v.InputLimit()})

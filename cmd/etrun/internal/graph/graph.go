@@ -10,6 +10,7 @@ import (
 // Program is the graphs of one program.
 type Program struct {
 	Name      string     `json:"name"`
+	Form      string     `json:"form"` // what is drawn: the file, or what runs
 	Methods   []*Method  `json:"methods"`
 	Constants []Constant `json:"constants"`
 

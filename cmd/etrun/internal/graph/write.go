@@ -64,9 +64,7 @@ func Element(programs []*Program, full bool) (string, error) {
 	b.WriteString("</div>\n<div class=\"graph-body\">\n<div class=\"graph-views\">\n")
 	for _, p := range programs {
 		b.WriteString(`<div class="graph-view">`)
-		if len(programs) > 1 {
-			b.WriteString("<h4>" + html.EscapeString(p.Name) + "</h4>")
-		}
+		b.WriteString("<h4>" + html.EscapeString(p.Name) + " <span class=\"graph-soft\">" + html.EscapeString(p.Form) + "</span></h4>")
 		b.WriteString(`<canvas tabindex="0" role="application"></canvas></div>` + "\n")
 	}
 	b.WriteString("</div>\n<aside class=\"graph-side\">\n<div class=\"graph-results\" data-graph=\"results\" hidden></div>\n" +

@@ -88,6 +88,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // turns lowering off unless the command line sets it.
 func (o *Options) ShowValues() {
 	o.Values = true
+	o.AsInFile()
+}
+
+// AsInFile turns lowering off unless the command line sets it.
+func (o *Options) AsInFile() {
 	if !o.isSet("lower") {
 		o.Lower = string(etrun.LowerOff)
 	}
