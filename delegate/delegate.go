@@ -304,8 +304,9 @@ type Conversion struct {
 
 // Node is one operation inside a payload.
 type Node struct {
-	Name   string
-	Detail string
+	Name       string
+	Detail     string
+	Attributes []Attribute // from the payload, in the order in which they are shown
 	// Constants are the constants that the operation reads, if the payload provides them and none
 	// have been released (see Payload.Release). They are valid until the image is closed.
 	Constants []*tensor.Tensor
@@ -316,12 +317,29 @@ type Node struct {
 	DebugHandle uint32
 }
 
+// Attribute is a fixed property of an operation: its stride, its axis, the scale of its input.
+type Attribute struct {
+	Name  string
+	Value any // a number, a text, true, or a list of numbers, as encoding/json writes them
+}
+
 // Operand is a value that operations inside a payload read or write.
 type Operand struct {
 	Type     string // element type and sizes, for people: "fp32 1x5x5x3"
 	Bytes    int64  // at the declared sizes
 	Arg      int    // the argument of the delegate that it is, inputs first; -1 for none
 	Constant bool
+	Elements *Elements // of a quantized constant; nil for others
+}
+
+// Elements says what the elements of a quantized constant mean: real = (stored - ZeroPoint) · scale.
+type Elements struct {
+	Bits      int   // of an element; with 4, a byte has two, the one in the lower bits first, and rows begin at bytes
+	Sizes     []int // packed elements have no tensor of these sizes
+	ZeroPoint int
+	Scales    []float32 // one; or one by index of dimension Dim; or, by row, one for each Group elements
+	Dim       int
+	Group     int // 0 for scales that are not of groups
 }
 
 // Reasons of an Error; match them with errors.Is.

@@ -8,8 +8,12 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/speech"
 	"github.com/spf13/cobra"
 )
@@ -33,6 +37,7 @@ type methodReport struct {
 	Inputs       []session.ValueReport `json:"inputs"`
 	Outputs      []session.ValueReport `json:"outputs"`
 	Operators    []operatorReport      `json:"operators"`
+	Nodes        []nodeReport          `json:"nodes"` // the instructions of the file
 	Delegates    []delegateReport      `json:"delegates"`
 	Folded       []operatorCount       `json:"folded,omitempty"`    // instructions executed once, at load
 	Rewritten    []rewriteCount        `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
@@ -82,9 +87,47 @@ type delegateReport struct {
 	info delegate.Info
 }
 
+// nodeReport is an operation of a delegate, or an instruction of the file.
 type nodeReport struct {
-	Name   string `json:"name"`
-	Detail string `json:"detail,omitempty"`
+	Name       string         `json:"name"`
+	At         string         `json:"at,omitempty"` // of an instruction: its index, in a chain other than the first CHAIN:INDEX
+	Detail     string         `json:"detail,omitempty"`
+	Attributes map[string]any `json:"attributes,omitempty"` // by name: arguments, stride, padding, bounds, scales, …
+}
+
+func (n *nodeReport) set(name string, value any) {
+	if n.Attributes == nil {
+		n.Attributes = make(map[string]any)
+	}
+	n.Attributes[valuetext.Cut(name)] = value
+}
+
+// nodesInFile lists the instructions of a method with their arguments. Those of an operator that is missing have no names.
+func nodesInFile(m *pte.Method) []nodeReport {
+	list := []nodeReport{}
+	for c := range m.Chains {
+		for i, in := range m.Chains[c].Instructions {
+			n := nodeReport{Name: in.Kind.String(), At: ir.Origin{Chain: c, Index: i}.String()}
+			var sig *kernels.Signature
+			switch in.Kind {
+			case pte.KernelCall:
+				n.Name = valuetext.Cut(m.Operators[in.Index].FullName())
+				_, sig, _, _ = etrun.DefaultOperators().Lookup(m.Operators[in.Index].FullName())
+			case pte.DelegateCall:
+				n.Name, n.Detail = valuetext.Cut(m.Delegates[in.Index].ID), fmt.Sprintf("delegate %d", in.Index)
+			}
+			for k, v := range in.Args {
+				switch {
+				case sig == nil:
+					n.set(fmt.Sprintf("argument %d", k), valuetext.JSONInFile(m, v))
+				case k < len(sig.Args): // results repeat arguments
+					n.set(sig.Args[k].Name, valuetext.JSONInFile(m, v))
+				}
+			}
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // memoryReport is in bytes. Runtime figures are known only for methods that load.
@@ -169,6 +212,7 @@ func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (metho
 		Operators: []operatorReport{}, Delegates: []delegateReport{},
 		Memory: memoryReport{Constants: meta.ConstBytes, FileArenas: append([]int64{}, meta.ArenaBytes...)}}
 	spec := session.MethodSpec(prog, name)
+	r.Nodes = nodesInFile(spec)
 	for _, v := range meta.Inputs {
 		r.Inputs = append(r.Inputs, session.NewValueReport(v, spec))
 	}
@@ -268,7 +312,11 @@ func (d *delegateReport) describe(info delegate.Info) {
 	d.info = info
 	d.Engine, d.WeightBytes, d.ScratchBytes = info.Engine, info.WeightBytes, info.Scratch
 	for _, n := range info.Nodes {
-		d.Nodes = append(d.Nodes, nodeReport{n.Name, n.Detail})
+		node := nodeReport{Name: n.Name, Detail: n.Detail}
+		for _, a := range n.Attributes {
+			node.set(a.Name, a.Value)
+		}
+		d.Nodes = append(d.Nodes, node)
 	}
 	for _, f := range info.Facts {
 		if d.Facts == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,7 +183,7 @@ func (m *methodReport) printDelegates(t *tabwriter.Writer, all bool) {
 // alike reports whether two delegates have the same backend, nodes and figures.
 func (d *delegateReport) alike(e *delegateReport) bool {
 	return d.ID == e.ID && d.PayloadBytes == e.PayloadBytes && d.Calls == e.Calls && d.Available == e.Available && d.Engine == e.Engine &&
-		d.WeightBytes == e.WeightBytes && d.ScratchBytes == e.ScratchBytes && slices.Equal(d.Nodes, e.Nodes) &&
+		d.WeightBytes == e.WeightBytes && d.ScratchBytes == e.ScratchBytes && reflect.DeepEqual(d.Nodes, e.Nodes) &&
 		slices.Equal(d.info.Facts, e.info.Facts)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
 // CompiledFor returns the NPU configuration that a payload was compiled for. named looks up
@@ -47,7 +48,7 @@ func (im *image) Info() delegate.Info {
 	count := map[string]int{}
 	for _, op := range p.Stream.Operations() {
 		name := strings.TrimPrefix(op.Name, "NPU_OP_")
-		info.Nodes = append(info.Nodes, delegate.Node{Name: name, Detail: strings.TrimSpace(op.Detail)})
+		info.Nodes = append(info.Nodes, delegate.Node{Name: name, Detail: strings.TrimSpace(op.Detail), Attributes: attributes(&op)})
 		count[strings.TrimSpace(name+" "+mode(op.Detail))]++
 	}
 	info.Facts = [][2]string{
@@ -70,6 +71,24 @@ func (im *image) Info() delegate.Info {
 		}
 	}
 	return info
+}
+
+// attributes returns the fields of a command, and what the registers say about its operands: "stride 1x1".
+func attributes(op *npu.Operation) (list []delegate.Attribute) {
+	parts := strings.Fields(strings.ReplaceAll(op.Detail, "=", "\x00"))
+	for _, line := range op.Maps {
+		if strings.HasPrefix(line, "kernel ") {
+			parts = append(parts, strings.Split(line, ", ")...)
+		} else {
+			parts = append(parts, line)
+		}
+	}
+	for _, part := range parts {
+		if at := strings.IndexAny(part, "\x00 "); at > 0 {
+			list = append(list, delegate.Attribute{Name: part[:at], Value: strings.TrimSpace(part[at+1:])})
+		}
+	}
+	return list
 }
 
 func deviceName(i ethosu.Info) string {

@@ -114,7 +114,7 @@ func (m *image) Info() delegate.Info {
 	for v := range m.Graph.Values {
 		x := &m.Graph.Values[v]
 		info.Operands = append(info.Operands, delegate.Operand{Type: m.typeOf(v), Bytes: int64(x.Datatype.Bytes(m.Shapes[v])),
-			Arg: x.Arg, Constant: x.IsConst()})
+			Arg: x.Arg, Constant: x.IsConst(), Elements: x.Elements()})
 	}
 	for i := range m.Graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.Graph.Nodes[i]))
@@ -139,7 +139,7 @@ func (m *image) describeNode(n *graph.Node) delegate.Node {
 		}
 		sides[i] = strings.Join(values, ", ")
 	}
-	return delegate.Node{Name: n.Type.Name, Detail: sides[0] + " → " + sides[1], Constants: constants,
+	return delegate.Node{Name: n.Type.Name, Detail: sides[0] + " → " + sides[1], Attributes: m.Graph.Attributes(n), Constants: constants,
 		Reads: present(n.In), Writes: present(n.Out), DebugHandle: n.DebugHandle}
 }
 

@@ -170,6 +170,14 @@ type Step struct {
 // Origin is the place of an instruction in the file.
 type Origin struct{ Chain, Index int }
 
+// String formats the index, in chains other than the first as CHAIN:INDEX.
+func (o Origin) String() string {
+	if o.Chain > 0 {
+		return fmt.Sprintf("%d:%d", o.Chain, o.Index)
+	}
+	return fmt.Sprint(o.Index)
+}
+
 // StepName returns the operator, delegate or kind of a step, for messages.
 func (m *Method) StepName(s *Step) string {
 	switch s.Kind {

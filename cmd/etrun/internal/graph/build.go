@@ -12,7 +12,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // New describes a program. A method that does not load here is described as it is in the file. The only error is that
@@ -38,20 +37,31 @@ func (b *builder) build(ctx context.Context) error {
 		return context.Cause(ctx)
 	case err != nil:
 		b.out.Fault = valuetext.Cut(session.WithHint(err).Error())
-		b.inFile()
+		b.outlined(ctx)
 	default:
 		defer m.Close()
-		b.loaded(m)
+		b.plan, b.infos = m.Plan(), m.Delegates()
+		b.m, b.live = b.plan.Method, live(b.plan)
+		b.dataflow()
 	}
 	b.draw()
 	return nil
 }
 
-// loaded describes the steps of a loaded method.
-func (b *builder) loaded(m *etrun.Method) {
-	mp := m.Report().Plan
-	b.m, b.infos = mp.Method, m.Delegates()
-	b.live = live(mp)
+// outlined describes a method that does not load here: its dataflow, or if its instructions contradict each other their order.
+func (b *builder) outlined(ctx context.Context) {
+	o, err := b.prog.Outline(ctx, b.spec.Name)
+	if err != nil {
+		b.inFile()
+		return
+	}
+	defer o.Close()
+	b.m, b.infos, b.outline, b.live = o.IR, o.Delegates, o, make([]int64, len(o.IR.Steps))
+	b.dataflow()
+}
+
+// dataflow describes the steps of a method.
+func (b *builder) dataflow() {
 	flow := b.m.Flow()
 	inputs := make([]int, len(b.m.Inputs))
 	for k, v := range b.m.Inputs {
@@ -71,7 +81,7 @@ func (b *builder) loaded(m *etrun.Method) {
 		case *b.left <= 0:
 			b.out.Left++
 		default:
-			b.steps[i] = b.add(b.step(mp, i), flow.Steps[i].Block)
+			b.steps[i] = b.add(b.step(i), flow.Steps[i].Block)
 		}
 	}
 	b.connect(flow, inputs)
@@ -79,10 +89,10 @@ func (b *builder) loaded(m *etrun.Method) {
 }
 
 // step describes a step.
-func (b *builder) step(mp *plan.Memory, i int) Node {
+func (b *builder) step(i int) Node {
 	s := &b.m.Steps[i]
 	name := b.m.StepName(s)
-	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: valuetext.Cut(chart.Short(name)), Full: valuetext.Cut(name), At: at(s.Origin), Live: b.live[i]}
+	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: valuetext.Cut(chart.Short(name)), Full: valuetext.Cut(name), At: s.Origin.String(), Live: b.live[i]}
 	n.Class = classOf(n.Name)
 	b.locate(&n, s.Origin)
 	b.arguments(&n, s)
@@ -99,24 +109,27 @@ func (b *builder) step(mp *plan.Memory, i int) Node {
 	}
 	n.sign = n.Full + " " + n.Result + fmt.Sprint(n.Args)
 	if s.Kind == ir.DelegateCall && s.Delegate < len(b.infos) {
-		from, to := mp.Blocks(s.Delegate)
-		for k := from; k < to; k++ {
-			n.Items = append(n.Items, k)
+		if b.plan != nil {
+			from, to := b.plan.Blocks(s.Delegate)
+			for k := from; k < to; k++ {
+				n.Items = append(n.Items, k)
+			}
 		}
 		b.unfold(&n, s, len(b.out.Nodes))
+	}
+	if o := b.outline; o != nil {
+		switch {
+		case s.Kind == ir.KernelCall && o.Missing[name]:
+			n.Fault = "operator missing in this build"
+		case s.Kind == ir.DelegateCall && o.Faults[s.Delegate] != nil:
+			n.Name, n.Fault = valuetext.Cut(b.infos[s.Delegate].Backend), valuetext.Cut(o.Faults[s.Delegate].Error())
+		}
 	}
 	return n
 }
 
 var stepKinds = map[ir.StepKind]string{
 	ir.KernelCall: kindOperator, ir.DelegateCall: kindDelegate, ir.MoveCall: kindMove, ir.JumpFalseCall: kindJump, ir.SizesJump: kindJump, ir.FreeCall: kindFree,
-}
-
-func at(o ir.Origin) string {
-	if o.Chain > 0 {
-		return fmt.Sprintf("%d:%d", o.Chain, o.Index)
-	}
-	return fmt.Sprint(o.Index)
 }
 
 // locate adds the location in the program that was exported.

@@ -5,6 +5,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -16,13 +17,16 @@ type builder struct {
 	out   *Method
 	left  *int // remaining nodes of the program
 	seen  map[*byte]int
-	m     *ir.Method // nil if the method does not load
+	m     *ir.Method
 	infos []delegate.Info
-	top   sheet
-	inner []sheet
-	steps []int // by step: its node, -1 for none
-	live  []int64
-	queue []Node // insides of the delegate that is added next
+
+	plan    *plan.Memory   // nil if the method does not load
+	outline *etrun.Outline // nil if it does
+	top     sheet
+	inner   []sheet
+	steps   []int // by step: its node, -1 for none
+	live    []int64
+	queue   []Node // insides of the delegate that is added next
 }
 
 // sheet is a sheet that is not drawn yet.

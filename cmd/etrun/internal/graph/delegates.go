@@ -54,8 +54,11 @@ func (u *unfolder) nodes() {
 		if _, result, ok := strings.Cut(n.Detail, " → "); ok {
 			list.Result = valuetext.Cut(result)
 		}
+		for _, a := range n.Attributes {
+			list.Args = append(list.Args, Fact{valuetext.Cut(a.Name), valuetext.Text(a.Value)})
+		}
 		u.operands(&list, n)
-		list.sign = n.Name + " " + n.Detail
+		list.sign = n.Name + " " + n.Detail + fmt.Sprint(list.Args)
 		u.list = append(u.list, list)
 	}
 	for k := u.s.Inputs; k < len(u.s.Args); k++ {

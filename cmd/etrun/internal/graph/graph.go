@@ -13,9 +13,6 @@ type Program struct {
 	Form      string     `json:"form"` // what is drawn: the file, or what runs
 	Methods   []*Method  `json:"methods"`
 	Constants []Constant `json:"constants"`
-
-	// Lists has the different lists of facts on the page: a program of 50,000 nodes has few.
-	Lists [][]Fact `json:"lists"`
 }
 
 // Method is the graph of a method.
@@ -44,10 +41,8 @@ type Node struct {
 	At        string        `json:"at,omitempty"` // location in the file
 	Result    string        `json:"result,omitempty"`
 	Fault     string        `json:"fault,omitempty"`
-	Args      []Fact        `json:"-"`
-	Facts     []Fact        `json:"-"`
-	ArgList   int           `json:"args,omitempty"` // Args on the page: 1 + the index in Program.Lists, 0 for none
-	FactList  int           `json:"facts,omitempty"`
+	Args      []Fact        `json:"args,omitempty"` // arguments, and attributes of a delegate's operation
+	Facts     []Fact        `json:"facts,omitempty"`
 	Constants []Use         `json:"constants,omitempty"`
 	Sheet     int           `json:"sheet,omitempty"` // of a delegate
 	Bytes     int64         `json:"bytes,omitempty"` // of the results
@@ -65,10 +60,7 @@ type Node struct {
 }
 
 // Fact is a name with a text.
-type Fact struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
-}
+type Fact [2]string
 
 // Use is a constant that a node reads.
 type Use struct {

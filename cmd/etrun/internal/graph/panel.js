@@ -81,9 +81,7 @@ const GraphPanel = (function () {
     row(dl, "difference", node.error === undefined ? "" : number(node.error) + " at most");
     row(dl, "source", node.source);
     row(dl, "fault", node.fault);
-    const list = (n) => n ? view.program.lists[n - 1] : [];
-    for (const a of list(node.args)) row(dl, a.name || "argument", a.text);
-    for (const f of list(node.facts)) row(dl, f.name, f.text);
+    for (const [name, text] of [...(node.args || []), ...(node.facts || [])]) row(dl, name || "argument", text);
   }
 
   function constants(parent, view, node) {

@@ -216,20 +216,3 @@ func FuzzGraph(f *testing.F) {
 		check(t, p)
 	})
 }
-
-// Lists of facts that nodes share are written once.
-func TestListsOfFacts(t *testing.T) {
-	a, b := []Fact{{"stride", "1"}, {"padding", "0"}}, []Fact{{"stride", "1 padding"}, {"", "0"}}
-	p := &Program{Methods: []*Method{{Nodes: []Node{{Args: a}, {Args: b, Facts: a}, {}}}, {Nodes: []Node{{Facts: b}}}}}
-	p.share()
-	p.share()
-	var got [][2]int
-	for _, m := range p.Methods {
-		for i := range m.Nodes {
-			got = append(got, [2]int{m.Nodes[i].ArgList, m.Nodes[i].FactList})
-		}
-	}
-	if want := [][2]int{{1, 0}, {2, 1}, {0, 0}, {0, 2}}; !slices.Equal(got, want) || len(p.Lists) != 2 {
-		t.Errorf("lists %v of %q, want %v", got, p.Lists, want)
-	}
-}

@@ -1,13 +1,13 @@
 package graph
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/edits"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
+	"github.com/etrun-go/etrun/runtime/ir"
 )
 
 // Timed adds the times of profiles.
@@ -128,10 +128,7 @@ func operatorClass(name string) string {
 // Differs sets the difference of the results of an instruction, or of a node of its delegate, from those of another
 // program, unless a larger one is set.
 func (p *Program) Differs(method string, chain, instruction, node int, by float64) {
-	at := fmt.Sprint(instruction)
-	if chain > 0 {
-		at = fmt.Sprintf("%d:%d", chain, instruction)
-	}
+	at := ir.Origin{Chain: chain, Index: instruction}.String()
 	if math.IsNaN(by) || math.IsInf(by, 0) {
 		by = math.MaxFloat64 // JSON has no others
 	}

@@ -3,7 +3,6 @@ package graph
 import (
 	_ "embed" // style and scripts
 	"encoding/json"
-	"fmt"
 	"html"
 	"strings"
 )
@@ -45,9 +44,6 @@ const elementHead = `<div class="graph%s">
 // Element returns the element of the graphs of one program, or of two side by side. A page has at most one. full makes
 // it as high as the window.
 func Element(programs []*Program, full bool) (string, error) {
-	for _, p := range programs {
-		p.share()
-	}
 	text, err := json.Marshal(programs) // with < as \u003c: no text ends the script
 	if err != nil {
 		return "", err
@@ -72,31 +68,4 @@ func Element(programs []*Program, full bool) (string, error) {
 	b.Write(text)
 	b.WriteString("</script>\n")
 	return b.String(), nil
-}
-
-// share collects the lists of facts of all nodes: equal ones are written once.
-func (p *Program) share() {
-	p.Lists = [][]Fact{}
-	at := make(map[string]int)
-	for _, m := range p.Methods {
-		for i := range m.Nodes {
-			n := &m.Nodes[i]
-			n.ArgList, n.FactList = p.list(n.Args, at), p.list(n.Facts, at)
-		}
-	}
-}
-
-// list returns 1 + the index of a list of facts, 0 for an empty one.
-func (p *Program) list(facts []Fact, at map[string]int) int {
-	if len(facts) == 0 {
-		return 0
-	}
-	key := fmt.Sprintf("%q", facts)
-	n, ok := at[key]
-	if !ok {
-		p.Lists = append(p.Lists, facts)
-		n = len(p.Lists)
-		at[key] = n
-	}
-	return n
 }

@@ -132,7 +132,7 @@ func TestTwoGraphsInBrowser(t *testing.T) {
 func TestHostileGraph(t *testing.T) {
 	p := &graph.Program{Name: hostile, Constants: []graph.Constant{{Name: hostile, Type: hostile}}, Methods: []*graph.Method{{Name: hostile, Fault: hostile,
 		Nodes: []graph.Node{{ID: hostile, Kind: hostile, Class: hostile, Name: hostile, Full: hostile, Layer: hostile, Source: hostile, Result: hostile,
-			Args: []graph.Fact{{Name: hostile, Text: hostile}}, Facts: []graph.Fact{{Name: hostile, Text: hostile}}, Constants: []graph.Use{{Name: hostile}}}},
+			Args: []graph.Fact{{hostile, hostile}}, Facts: []graph.Fact{{hostile, hostile}}, Constants: []graph.Use{{Name: hostile}}}},
 		Sheets: []graph.Sheet{{Nodes: []int{0}, Edges: []graph.Edge{}, Ranks: 1, Rank: []int{0}, X: []float64{50}, Width: 100}}}}}
 	element, err := graph.Element([]*graph.Program{p, p}, true)
 	if err != nil {

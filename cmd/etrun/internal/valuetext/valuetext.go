@@ -4,6 +4,7 @@ package valuetext
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -29,57 +30,104 @@ func Type(t tensor.DType, sizes []int) string {
 	return t.String() + " " + tensor.FormatSizes(sizes)
 }
 
-// Of formats value v of a loaded method. An optional value that is absent has a negative index.
-func Of(m *ir.Method, v int) string { return nested(m, v, 0) }
+// Of formats value v of a method. An optional value that is absent has a negative index.
+func Of(m *ir.Method, v int) string { return Text(JSON(m, v)) }
 
-func nested(m *ir.Method, v, depth int) string {
-	if v < 0 {
+// InFile formats value v of the description of a method.
+func InFile(m *pte.Method, v int) string { return Text(JSONInFile(m, v)) }
+
+// JSON returns value v as encoding/json writes it: a number, a list, or the text of a type.
+func JSON(m *ir.Method, v int) any {
+	return nested(func(v int) (x value) {
+		from := &m.Values[v]
+		if t := from.Tensor; from.Kind == tensor.KindTensor {
+			x.text = strings.TrimSpace(Type(t.DType, t.Sizes) + " " + Cut(t.Name))
+		} else if from.Changes {
+			x.text = from.Kind.String() + ", computed"
+		}
+		x.Value, x.items = from.Scalar(), from.Items()
+		return x
+	}, v, 0)
+}
+
+// JSONInFile is JSON for the description of a method.
+func JSONInFile(m *pte.Method, v int) any {
+	return nested(func(v int) (x value) {
+		from := &m.Values[v]
+		if t := from.Tensor; from.Kind == tensor.KindTensor {
+			x.text = strings.TrimSpace(Type(t.DType, t.Sizes) + " " + Cut(t.Name))
+		}
+		x.Value, x.items = from.Scalar(), from.Items
+		return x
+	}, v, 0)
+}
+
+// value is a value that refers to others by index.
+type value struct {
+	tensor.Value
+	items []int
+	text  string // of a tensor, or of what instructions compute
+}
+
+// Text formats what JSON returns, or an attribute of a delegate's operation.
+func Text(x any) string {
+	switch x := x.(type) {
+	case nil:
 		return "none"
+	case string:
+		return Cut(x)
+	case []any:
+		var items []string
+		for _, item := range x {
+			items = append(items, Text(item))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case []int:
+		return Cut(strings.ReplaceAll(fmt.Sprint(x), " ", ", "))
 	}
-	value := &m.Values[v]
-	switch value.Kind {
-	case tensor.KindTensor:
-		return strings.TrimSpace(Type(value.Tensor.DType, value.Tensor.Sizes) + " " + Cut(value.Tensor.Name))
+	return Cut(fmt.Sprint(x))
+}
+
+func nested(get func(v int) value, v, depth int) any {
+	if v < 0 {
+		return nil
+	}
+	x := get(v)
+	switch x.Kind {
+	case tensor.None:
+		return nil
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
 		if depth > 1 {
 			return "[…]"
 		}
-		var items []string
-		for i, item := range value.Items() {
+		items := []any{}
+		for i, item := range x.items {
 			if i == maxItems {
 				items = append(items, "…")
 				break
 			}
-			items = append(items, nested(m, item, depth+1))
+			items = append(items, nested(get, item, depth+1))
 		}
-		return "[" + strings.Join(items, ", ") + "]"
+		return items
 	}
-	if value.Changes {
-		return value.Kind.String() + ", computed"
+	if x.text != "" {
+		return x.text
 	}
-	return scalar(value.Scalar())
+	return scalar(x.Value)
 }
 
-// InFile formats value v of a method that does not load, without the names that it has only then.
-func InFile(m *pte.Method, v int) string {
-	value := &m.Values[v]
-	if value.Kind == tensor.KindTensor {
-		return Type(value.Tensor.DType, value.Tensor.Sizes)
-	}
-	return scalar(value.Scalar())
-}
-
-// scalar formats a value that names no other value.
-func scalar(v tensor.Value) string {
+// scalar returns a value that names no other value.
+func scalar(v tensor.Value) any {
 	switch v.Kind {
-	case tensor.None:
-		return "none"
 	case tensor.KindInt:
-		return fmt.Sprint(v.Int)
+		return v.Int
 	case tensor.KindDouble:
-		return fmt.Sprint(v.Double)
+		if math.IsNaN(v.Double) || math.IsInf(v.Double, 0) {
+			return fmt.Sprint(v.Double)
+		}
+		return v.Double
 	case tensor.KindBool:
-		return fmt.Sprint(v.Bool)
+		return v.Bool
 	case tensor.KindString:
 		return fmt.Sprintf("%q", Cut(v.Str))
 	case tensor.KindBoolList:
