@@ -332,12 +332,14 @@ type Operand struct {
 	Elements *Elements // of a quantized constant; nil for others
 }
 
-// Elements says what the elements of a quantized constant mean: real = (stored - ZeroPoint) · scale.
+// Elements says what the elements of a quantized constant mean: real = (stored - ZeroPoint - its zero) · its scale.
 type Elements struct {
-	Bits      int   // of an element; with 4, a byte has two, the one in the lower bits first, and rows begin at bytes
+	Bits      int   // of an element: 8 and more, or 4 or 2: a byte has several, the first in the lowest bits, and rows begin at bytes
 	Sizes     []int // packed elements have no tensor of these sizes
+	HighFirst bool  // the first element of a byte is in its highest bits
 	ZeroPoint int
-	Scales    []float32 // one; or one by index of dimension Dim; or, by row, one for each Group elements
+	Scales    []float32 // one; or one by index of dimension Dim; or one for each Group elements
+	Zeros     []float32 // as many as Scales, or none
 	Dim       int
 	Group     int // 0 for scales that are not of groups
 }

@@ -149,6 +149,7 @@ type memoryReport struct {
 func newInspect(a *app) *cobra.Command {
 	o := session.Options{Say: a.Note}
 	var lowered, all bool
+	var weight savedWeight
 	c := &cobra.Command{
 		Use:   "inspect FILE.pte...",
 		Short: "Show the contents of programs, and whether they run here",
@@ -156,6 +157,7 @@ func newInspect(a *app) *cobra.Command {
 			"The exit code is 0 for every readable program, whether it runs here or not. Of several files each has a part of the\n" +
 			"output, in their order. A file that is not readable does not end the others; the exit code is the worst one.",
 		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n  etrun inspect *.pte\n" +
+			"  etrun inspect model.pte --weight fc.weight -o fc.npy\n" +
 			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'\n" +
 			"  etrun inspect *.pte --json | jq '.files[].program.methods[].name'",
 		Args:              someFiles,
@@ -164,8 +166,15 @@ func newInspect(a *app) *cobra.Command {
 			if lowered && o.Lower != string(etrun.LowerAll) {
 				o.Lower = string(etrun.LowerAuto)
 			}
-			i := inspection{a, &o, lowered, all}
-			if len(args) == 1 {
+			i := inspection{a, &o, lowered, all, weight}
+			switch {
+			case weight.name == "" && (weight.path != "" || weight.real):
+				return session.Usage("-o and --dequantize are for --weight NAME")
+			case weight.name != "" && len(args) > 1:
+				return session.Usage("--weight with %d programs, want one", len(args))
+			case weight.name != "":
+				return i.saveWeight(c.Context(), args[0])
+			case len(args) == 1:
 				return i.one(c.Context(), args[0])
 			}
 			return i.several(c.Context(), args)
@@ -174,6 +183,9 @@ func newInspect(a *app) *cobra.Command {
 	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates")
 	c.Flags().BoolVar(&lowered, "lowered", false,
 		"also show each instruction's region, or why it has none, and the regions that were not lowered")
+	c.Flags().StringVar(&weight.name, "weight", "", "write the constant `NAME`, as etrun view shows it, to the file of -o instead: the elements as stored, packed ones as int8")
+	c.Flags().StringVarP(&weight.path, "output", "o", "", "with --weight: write it to `FILE`.npy")
+	c.Flags().BoolVar(&weight.real, "dequantize", false, "with --weight: write the float32 numbers that quantized elements mean")
 	o.AddFlags(c.Flags())
 	return c
 }

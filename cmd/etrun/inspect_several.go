@@ -32,6 +32,7 @@ type inspection struct {
 	*app
 	options      *session.Options
 	lowered, all bool
+	weight       savedWeight
 }
 
 // one inspects a single file.

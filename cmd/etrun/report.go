@@ -43,6 +43,7 @@ func (r *reportCommand) addRun(flags *pflag.FlagSet, run string) {
 func (r *reportCommand) form() string {
 	if !r.lowered && !r.run {
 		r.AsInFile()
+		r.Unfused = r.Lower == string(etrun.LowerOff)
 	}
 	if r.Lower == string(etrun.LowerOff) {
 		return "as in the file"

@@ -63,6 +63,8 @@ type Backend struct {
 	// KeepConstants disables the release of constants that have been packed, so that Info contains
 	// them.
 	KeepConstants bool
+	// Unfused keeps the nodes of payloads as they are, so that Info describes the payload and not what runs fastest.
+	Unfused bool
 }
 
 // ID returns the name that identifies the backend in programs.
@@ -83,7 +85,11 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if err != nil {
 		return nil, err
 	}
-	m, err := plan(g, p.Args)
+	planned := plan
+	if b.Unfused {
+		planned = unfused
+	}
+	m, err := planned(g, p.Args)
 	if err != nil {
 		return nil, err
 	}

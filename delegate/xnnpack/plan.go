@@ -22,6 +22,15 @@ func (b Backend) read(p *delegate.Payload) (*graph.Graph, error) {
 // plan repairs and fuses a graph, and returns its image, without an engine. args describes its arguments, nil for a graph without
 // constants among them.
 func plan(g *graph.Graph, args []*delegate.ArgSpec) (*image, error) {
+	m, err := unfused(g, args)
+	if err == nil {
+		graph.Fuse(g, m.Shapes, native.RefusesNode)
+	}
+	return m, err
+}
+
+// unfused is plan for a graph that keeps the nodes of its payload.
+func unfused(g *graph.Graph, args []*delegate.ArgSpec) (*image, error) {
 	shapes, err := g.Repair()
 	if err != nil {
 		return nil, err
@@ -31,7 +40,6 @@ func plan(g *graph.Graph, args []*delegate.ArgSpec) (*image, error) {
 		m.repaired = g.Snapshot()
 	}
 	m.Shapes = g.ConstantArguments(args, shapes)
-	graph.Fuse(g, m.Shapes, native.RefusesNode)
 	return m, nil
 }
 

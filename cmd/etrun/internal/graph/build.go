@@ -17,7 +17,10 @@ import (
 // New describes a program. A method that does not load here is described as it is in the file. The only error is that
 // of ctx.
 func New(ctx context.Context, prog *etrun.Program, path string) (*Program, error) {
-	p := &Program{Name: valuetext.Cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}}
+	return newProgram(ctx, prog, &Program{Name: valuetext.Cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}})
+}
+
+func newProgram(ctx context.Context, prog *etrun.Program, p *Program) (*Program, error) {
 	spec := prog.Spec()
 	nodes, seen := maxNodes, make(map[*byte]int)
 	for i := range spec.Methods {
@@ -154,7 +157,7 @@ func (b *builder) arguments(n *Node, s *ir.Step) {
 		if s.Kind == ir.KernelCall && i >= len(s.Sig.Args) {
 			continue // results repeat arguments
 		}
-		if c := b.constantOf(v, name); c >= 0 {
+		if c := b.constantOf(v, n.ID, name, b.elements(s, i)); c >= 0 {
 			n.Constants = append(n.Constants, Use{name, c})
 			continue
 		}

@@ -1,7 +1,11 @@
 package graph
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/weight"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -59,14 +63,26 @@ type link struct {
 	kind     string // of a jump; empty for a value
 }
 
-// constantOf adds a value that is a constant, and returns its index, else -1.
-func (b *builder) constantOf(v int, name string) int {
+// constantOf adds a value that is a constant, and returns its index, else -1. name is that of the operand of node id. e says
+// what quantized elements mean.
+func (b *builder) constantOf(v int, id, name string, e *delegate.Elements) int {
 	if v < 0 || b.m.Values[v].Kind != tensor.KindTensor {
 		return -1
 	}
 	s := &b.m.Storages[b.m.Values[v].Storage]
-	if t := b.m.Values[v].Tensor; s.Kind.IsConstant() && t.NBytes() <= int64(len(s.Data)) {
-		return b.p.constant(b.seen, t.Name, t.DType, t.Sizes, s.Data[:t.NBytes()])
+	t := b.m.Values[v].Tensor
+	if !s.Kind.IsConstant() || t.NBytes() > int64(len(s.Data)) {
+		return -1
 	}
-	return -1
+	return b.p.constant(b.seen, weight.New(cmp.Or(t.Name, b.constantName(id, name)), t.DType, t.Sizes, t.DimOrder, s.Data[:t.NBytes()], e))
+}
+
+// constantName names a constant without a name of its own by the operand that it is: METHOD.NODE.OPERAND, in programs of one
+// method NODE.OPERAND.
+func (b *builder) constantName(id, operand string) string {
+	name := strings.TrimSuffix(id+"."+operand, ".")
+	if len(b.prog.Spec().Methods) > 1 {
+		name = b.spec.Name + "." + name
+	}
+	return name
 }

@@ -1,11 +1,15 @@
 package graph
 
 import (
+	"bytes"
+	"context"
 	"hash/maphash"
 	"math"
 
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
-	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/weight"
 )
 
 const (
@@ -17,31 +21,54 @@ const (
 // sums of constants are compared within the process only.
 var seed = maphash.MakeSeed()
 
-// constant adds a constant, once, and returns its index, -1 beyond the limit.
-func (p *Program) constant(seen map[*byte]int, name string, t tensor.DType, sizes []int, data []byte) int {
-	if len(data) == 0 {
+// constant adds a constant, once, and returns its index, -1 beyond the limit. w may be nil.
+func (p *Program) constant(seen map[*byte]int, w *weight.Weight) int {
+	if w == nil {
 		return -1
 	}
-	if at, ok := seen[&data[0]]; ok && p.Constants[at].Bytes == int64(len(data)) {
+	if at, ok := seen[&w.Data[0]]; ok && p.Constants[at].Bytes == int64(len(w.Data)) {
 		return at
 	}
 	if len(p.Constants) == maxConstants {
 		return -1
 	}
-	seen[&data[0]] = len(p.Constants)
-	p.Constants = append(p.Constants, Constant{Name: valuetext.Cut(name), Type: valuetext.Type(t, sizes), Bytes: int64(len(data)),
-		Histogram: histogram(t, data), sum: maphash.Bytes(seed, data)})
+	seen[&w.Data[0]] = len(p.Constants)
+	c := Constant{Name: valuetext.Cut(w.Name), Type: valuetext.Cut(w.Type()), Bytes: int64(len(w.Data))}
+	if p.visit != nil {
+		p.visit(w)
+	} else {
+		c.sum, c.Histogram = maphash.Bytes(seed, w.Data), histogram(w, false)
+		if w.Quantized() {
+			c.Real = histogram(w, true)
+		}
+		c.keep(w, &p.kept)
+	}
+	p.Constants = append(p.Constants, c)
 	return len(p.Constants) - 1
 }
 
+// maxKept is the size of the constants that a page has, for all who want to save them.
+const maxKept = 8 << 20
+
+// keep makes a file of a constant that fits into what is left.
+func (c *Constant) keep(w *weight.Weight, kept *int) {
+	n := max(len(w.Data), w.Count())
+	if n > maxKept-*kept {
+		return
+	}
+	var b bytes.Buffer
+	if npy.Write(&b, w.Tensor(false)) == nil {
+		c.file, c.Saved, *kept = b.Bytes(), true, *kept+n
+	}
+}
+
 // histogram counts elements; nil for types without numbers.
-func histogram(t tensor.DType, data []byte) *Histogram {
-	load, size := tensor.Loader[float64](t), t.Size()
-	if load == nil || size == 0 || len(data) < size {
+func histogram(w *weight.Weight, real bool) *Histogram {
+	values := sample(w, real)
+	if values == nil {
 		return nil
 	}
-	values := sample(load, size, data)
-	h := &Histogram{Min: math.Inf(1), Max: math.Inf(-1)}
+	h := &Histogram{Total: w.Count(), Min: math.Inf(1), Max: math.Inf(-1)}
 	sum := 0.0
 	for _, x := range values {
 		switch {
@@ -86,21 +113,28 @@ func (h *Histogram) fill(values []float64) {
 	}
 }
 
-// sample loads elements: all, or blocks at equal distances. The bytes of a file need not be aligned.
-func sample(load tensor.LoadFunc[float64], size int, data []byte) []float64 {
-	n := len(data) / size
+// sample loads elements: all, or blocks at equal distances; nil for types without numbers, and without elements.
+func sample(w *weight.Weight, real bool) []float64 {
+	n := w.Count()
 	blocks, length := 1, n
 	if n > sampled {
 		blocks, length = sampled/sampleBlock, sampleBlock
 	}
-	values, aligned := make([]float64, blocks*length), tensor.AlignedBytes(length*size)
+	values := make([]float64, blocks*length)
 	for k := range blocks {
 		at := 0
 		if blocks > 1 {
 			at = k * ((n - length) / (blocks - 1))
 		}
-		copy(aligned, data[at*size:])
-		load(values[k*length:][:length], aligned)
+		if n == 0 || !w.Load(values[k*length:][:length], at, real) {
+			return nil
+		}
 	}
 	return values
+}
+
+// Weights describes the constants of a program one by one, with the names that New has for them.
+func Weights(ctx context.Context, prog *etrun.Program, visit func(*weight.Weight)) error {
+	_, err := newProgram(ctx, prog, &Program{visit: visit})
+	return err
 }

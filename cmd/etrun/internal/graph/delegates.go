@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/weight"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -80,7 +81,7 @@ func (u *unfolder) port(arg int, kind string, k int) Node {
 		if s := u.m.Values[v].Storage; s >= 0 {
 			n.Items, n.Bytes = []int{s}, u.m.Storages[s].Bytes
 		}
-		if c := u.constantOf(v, ""); c >= 0 {
+		if c := u.constantOf(v, n.ID, "", nil); c >= 0 {
 			n.Constants = []Use{{"", c}}
 		}
 	}
@@ -94,13 +95,12 @@ func (u *unfolder) operands(to *Node, n *delegate.Node) {
 		if v < 0 || v >= len(u.info.Operands) || !u.info.Operands[v].Constant {
 			continue
 		}
-		c := -1
+		c, name := -1, [...]string{"operand", "filter", "bias"}[min(i, 2)]
 		if k < len(n.Constants) {
 			t := n.Constants[k]
-			c = u.p.constant(u.seen, "", t.DType, t.Sizes, t.Data)
+			c = u.p.constant(u.seen, weight.New(u.constantName(to.ID, name), t.DType, t.Sizes, nil, t.Data, u.info.Operands[v].Elements))
 			k++
 		}
-		name := [...]string{"operand", "filter", "bias"}[min(i, 2)]
 		if c >= 0 {
 			to.Constants = append(to.Constants, Use{name, c})
 		} else {

@@ -208,7 +208,7 @@ func (c *connecter) outputs() {
 		if value.Storage >= 0 {
 			n.Bytes, n.Items = c.m.Storages[value.Storage].Bytes, []int{value.Storage}
 		}
-		if at := c.constantOf(v, ""); at >= 0 {
+		if at := c.constantOf(v, n.ID, "", nil); at >= 0 {
 			n.Constants = []Use{{"", at}}
 		}
 		to := c.add(n, max(band-1, 0))

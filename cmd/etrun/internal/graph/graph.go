@@ -5,6 +5,8 @@ package graph
 import (
 	"math"
 	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/weight"
 )
 
 // Program is the graphs of one program.
@@ -13,6 +15,9 @@ type Program struct {
 	Form      string     `json:"form"` // what is drawn: the file, or what runs
 	Methods   []*Method  `json:"methods"`
 	Constants []Constant `json:"constants"`
+
+	kept  int                  // bytes of constants that the page has
+	visit func(*weight.Weight) // set: receives the constants instead of their descriptions
 }
 
 // Method is the graph of a method.
@@ -73,9 +78,12 @@ type Constant struct {
 	Name      string     `json:"name,omitempty"`
 	Type      string     `json:"type"`
 	Bytes     int64      `json:"bytes"`
-	Histogram *Histogram `json:"histogram,omitempty"`
+	Histogram *Histogram `json:"histogram,omitempty"` // of the elements as stored, unpacked
+	Real      *Histogram `json:"real,omitempty"`      // of the numbers that quantized elements mean
+	Saved     bool       `json:"saved,omitempty"`     // the page has its file
 
-	sum uint64
+	sum  uint64
+	file []byte // .npy
 }
 
 // Block is straight-line code of a method with jumps.
@@ -128,7 +136,8 @@ func round(x float64) float64 { return math.Round(x*10) / 10 }
 
 // Histogram is the distribution of a constant's elements.
 type Histogram struct {
-	Count   int     `json:"count"` // elements that were counted
+	Total   int     `json:"total"`
+	Count   int     `json:"count"` // elements that were counted: of a sample if there are many
 	Min     float64 `json:"min"`
 	Max     float64 `json:"max"`
 	Mean    float64 `json:"mean"`

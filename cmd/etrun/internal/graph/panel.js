@@ -46,7 +46,8 @@ const GraphPanel = (function () {
     if (h.zeros) text += `, ${(100 * h.zeros / h.count).toFixed(1)} % zeros`;
     if (h.special) text += `, ${h.special} not finite`;
     element("p", text, parent);
-    element("p", `of ${h.count + (h.special || 0)} elements`, parent, { class: "graph-soft" });
+    const n = h.count + (h.special || 0);
+    element("p", h.total > n ? `sample of ${n} of ${h.total} elements` : `of ${n} elements`, parent, { class: "graph-soft" });
   }
 
   function row(dl, name, value) {
@@ -93,11 +94,37 @@ const GraphPanel = (function () {
       element("summary", `${use.name} ${c.type}, ${bytes(c.bytes)}`.trim(), d);
       d.addEventListener("toggle", () => {
         if (!d.open || d.children.length > 1) return;
-        if (c.name) element("p", c.name, d);
-        if (c.histogram) histogram(c.histogram, d);
-        else element("p", "its type has no numbers", d);
+        element("p", c.name, d);
+        const drawing = element("div", null, d);
+        const draw = (h) => {
+          drawing.replaceChildren();
+          if (h) histogram(h, drawing);
+          else element("p", "its type has no numbers", drawing);
+        };
+        draw(c.histogram);
+        if (c.real) {
+          const label = element("label", null, d), box = element("input", null, label, { type: "checkbox" });
+          label.append(" dequantized");
+          box.addEventListener("change", () => draw(box.checked ? c.real : c.histogram));
+        }
+        save(d, view, use.at, c);
       });
     }
+  }
+
+  // A constant that the page has becomes a file; for others there is a command.
+  function save(parent, view, at, c) {
+    const data = document.querySelector(`[data-weight="${view.index}/${at}"]`);
+    if (!data) {
+      element("p", `to save it: etrun inspect ${view.program.name} --weight "${c.name}" -o weight.npy`, parent, { class: "graph-soft" });
+      return;
+    }
+    element("button", "save as .npy", parent, { type: "button" }).addEventListener("click", () => {
+      const bytes = Uint8Array.from(atob(data.textContent), (x) => x.charCodeAt(0));
+      const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+      element("a", null, null, { href: url, download: c.name.replace(/[^\w.-]+/g, "_") + ".npy" }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10000);
+    });
   }
 
   function boxes(plan, item) { return plan ? [...plan.querySelectorAll(`.cell[data-item="${item}"]`)] : []; }

@@ -12,10 +12,15 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/weight"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
+
+func histogramOf(t tensor.DType, data []byte) *Histogram {
+	return histogram(weight.New("", t, []int{len(data) / t.Size()}, nil, data, nil), false)
+}
 
 func TestHistogram(t *testing.T) {
 	for _, tt := range []struct {
@@ -32,7 +37,7 @@ func TestHistogram(t *testing.T) {
 		{"none finite", []float32{float32(math.NaN())}, 0, 0, 0, 0, 1},
 		{"huge", []float32{math.MaxFloat32, -math.MaxFloat32}, -math.MaxFloat32, math.MaxFloat32, 0, 0, 0},
 	} {
-		h := histogram(tensor.Float32, tensor.BytesOf(tt.values))
+		h := histogramOf(tensor.Float32, tensor.BytesOf(tt.values))
 		if h.Min != tt.min || h.Max != tt.max || h.Mean != tt.mean || h.Zeros != tt.zeros || h.Special != tt.special {
 			t.Errorf("%s: got %+v", tt.name, h)
 		}
@@ -47,7 +52,7 @@ func TestHistogram(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
-	doubles := histogram(tensor.Float64, tensor.BytesOf([]float64{math.MaxFloat64, -math.MaxFloat64, math.MaxFloat64}))
+	doubles := histogramOf(tensor.Float64, tensor.BytesOf([]float64{math.MaxFloat64, -math.MaxFloat64, math.MaxFloat64}))
 	if _, err := json.Marshal(doubles); err != nil {
 		t.Error(err)
 	}
@@ -60,7 +65,7 @@ func TestHistogramOfManyElements(t *testing.T) {
 		values[i] = float32(i)
 	}
 	data := append([]byte{0}, tensor.BytesOf(values)...)[1:]
-	h := histogram(tensor.Float32, data)
+	h := histogramOf(tensor.Float32, data)
 	if h.Count != sampled || h.Min != 0 || h.Max < 0.99*(1<<20) || math.Abs(h.Mean/(1<<19)-1) > 0.01 {
 		t.Errorf("got %+v", h)
 	}

@@ -2,7 +2,9 @@ package graph
 
 import (
 	_ "embed" // style and scripts
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"html"
 	"strings"
 )
@@ -67,5 +69,12 @@ func Element(programs []*Program, full bool) (string, error) {
 		"<div data-graph=\"panel\" aria-live=\"polite\"></div>\n</aside>\n</div>\n</div>\n<script type=\"application/json\" id=\"graph-data\">")
 	b.Write(text)
 	b.WriteString("</script>\n")
+	for i, p := range programs {
+		for k := range p.Constants {
+			if c := &p.Constants[k]; c.Saved {
+				fmt.Fprintf(&b, "<script type=\"text/plain\" data-weight=\"%d/%d\">%s</script>\n", i, k, base64.StdEncoding.EncodeToString(c.file))
+			}
+		}
+	}
 	return b.String(), nil
 }

@@ -37,6 +37,7 @@ type Options struct {
 	Lower     string // see etrun.Lowering; empty for the default
 	Static    bool   // check only: no packed weights, no open devices
 	Constants bool   // keep the bytes of all constants readable
+	Unfused   bool   // delegates have the nodes of their payloads
 	Values    bool   // observers receive values inside delegates, if exposed
 	// Check checks the bytes of each file that determines results, before they are used; may be nil.
 	Check func(ctx context.Context, path string, data []byte) error
@@ -285,7 +286,7 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo, KeepConstants: true},
 			ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
-	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values, KeepConstants: o.Constants}
+	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values, KeepConstants: o.Constants, Unfused: o.Unfused}
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
 		x.Engine = xnnpack.Engine(o.xnnpack)
 	}
