@@ -93,7 +93,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if err != nil {
 		return nil, err
 	}
-	m.Limits, m.Release, m.Scratch, m.ThreadCount = p.Limits, p.Release, p.Scratch, p.Threads
+	m.Limits, m.Release, m.Scratch, m.ThreadCount, m.Unfused = p.Limits, p.Release, p.Scratch, p.Threads, b.Unfused
 	return b.compile(ctx, m)
 }
 

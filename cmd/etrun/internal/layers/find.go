@@ -107,14 +107,17 @@ func (r *Result) Earlier(t *Traced, b []Written) {
 	}
 }
 
-// Pairs returns the found values with their matches, in the order of b, and First with the closest value.
+// alike is the least cosine similarity of First with the closest value at which that is its counterpart.
+const alike = 0.9
+
+// Pairs returns the found values with their matches, in the order of b, and First with the closest value if they are alike.
 func (t *Traced) Pairs(b []Written) (pairs []Pair) {
 	for i := range b {
 		if m, ok := t.found[b[i].Value]; ok {
 			pairs = append(pairs, m)
 		}
 	}
-	if t.closest.A != nil {
+	if t.closest.A != nil && t.closest.found.Cosine >= alike {
 		pairs = append(pairs, t.closest)
 	}
 	return pairs

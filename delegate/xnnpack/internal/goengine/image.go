@@ -27,7 +27,9 @@ type Image struct {
 // own: another engine does not know the nodes that fusing makes, nor the functions that it merges into others.
 func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (*Image, error) {
 	own := *c
-	own.Graph = c.Graph.FusedForGo(c.Shapes, evaluate)
+	if !c.Unfused {
+		own.Graph = c.Graph.FusedForGo(c.Shapes, evaluate)
+	}
 	m := &Image{Compilation: &own}
 	if err := checkPools(m.Graph, m.Shapes); err != nil {
 		return nil, err

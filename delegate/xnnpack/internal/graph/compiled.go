@@ -18,6 +18,7 @@ type Compilation struct {
 	Release func([]byte) bool // see delegate.Payload.Release
 	Region  bool              // the graph was lowered from operators
 	Shown   bool              // units expose intermediate values
+	Unfused bool              // the graph keeps its nodes
 	// ThreadCount is the number of threads of the instances, 0 for the default.
 	ThreadCount int
 }
