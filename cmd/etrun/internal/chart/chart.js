@@ -1,4 +1,19 @@
 "use strict";
+// Large parts of a page are text in it until they are seen, or something in them is needed.
+const later = (function () {
+  function draw(part) {
+    if (!part.classList.contains("later")) return;
+    part.classList.remove("later");
+    seen.unobserve(part);
+    part.innerHTML = part.querySelector("script").textContent;
+    part.dispatchEvent(new Event("drawn", { bubbles: true }));
+  }
+  const seen = new IntersectionObserver((entries) => entries.forEach((e) => { if (e.isIntersecting) draw(e.target); }), { rootMargin: "200px" });
+  const all = (root) => root.querySelectorAll(".later").forEach(draw);
+  document.querySelectorAll(".later").forEach((part) => seen.observe(part));
+  addEventListener("beforeprint", () => all(document));
+  return { all };
+})();
 // Labels as they fit: along a box, up a box, or none.
 (function () {
   const SVG = "http://www.w3.org/2000/svg", LETTER = 6.2;
@@ -38,5 +53,7 @@
       if (width > 0) entry.target.querySelectorAll(".cell").forEach((cell) => relabel(cell, width));
     }
   });
-  document.querySelectorAll(".chart").forEach((chart) => seen.observe(chart));
+  const observe = (root) => root.querySelectorAll(".chart").forEach((chart) => seen.observe(chart));
+  document.addEventListener("drawn", (event) => observe(event.target));
+  observe(document);
 })();

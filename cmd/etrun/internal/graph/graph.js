@@ -49,6 +49,29 @@
     return dark ? `hsl(${215 - 200 * s} ${30 + 50 * s}% ${26 + 26 * s}%)` : `hsl(${215 - 200 * s} ${40 + 45 * s}% ${90 - 32 * s}%)`;
   }
 
+  // What the colours and the borders of the boxes mean, as far as the graphs have them.
+  const borders = [
+    ["only", "only here", (n) => n.mark === "only"], ["changed", "changed", (n) => n.mark === "changed"],
+    ["fault", "missing here", (n) => n.fault], ["selected", "selected", () => true], ["found", "found", () => true],
+  ];
+
+  function swatch(legend, style, text) {
+    const item = GraphPanel.element("span", null, legend, { class: "graph-key" });
+    GraphPanel.element("b", null, item, { class: style });
+    item.append(text);
+    return item;
+  }
+
+  function explain(legend, mode) {
+    const nodes = views.flatMap((v) => v.method.nodes);
+    if (!mode.of) {
+      const kinds = new Set(nodes.map((n) => n.kind === "operator" || n.kind === "node" ? n.class || "element" : n.kind));
+      for (const kind of kinds) swatch(legend, "fill", kind).firstChild.style.background = `var(--graph-${kind === "jump" ? "fork" : kind}, var(--graph-element))`;
+    }
+    for (const [style, text, has] of borders) if (nodes.some(has)) swatch(legend, style, text);
+    if (views.some((v) => (v.method.blocks || []).length)) swatch(legend, "jump", "jump");
+  }
+
   function recolour() {
     const mode = modes[colours.value] || modes.kind, legend = one("legend");
     legend.replaceChildren();
@@ -63,12 +86,14 @@
       view.colour = (n) => mode.of(n) > 0 ? heat(Math.min(1, mode.of(n) / (most || 1))) : heat(0);
       view.queue();
       if (most) {
-        GraphPanel.element("span", "0", legend);
-        const bar = GraphPanel.element("i", null, legend);
+        const scale = GraphPanel.element("span", `${mode.name}${views.length > 1 ? " in " + view.program.name : ""}: 0 `, null, { class: "graph-key" });
+        const bar = GraphPanel.element("i", null, scale);
         bar.style.background = `linear-gradient(90deg, ${[0, 0.1, 0.3, 0.6, 1].map(heat).join(", ")})`;
-        GraphPanel.element("span", mode.text(most), legend);
+        scale.append(" " + mode.text(most));
+        legend.append(scale);
       }
     }
+    explain(legend, mode);
   }
 
   // ---- selection
@@ -281,13 +306,11 @@
   // A box of the memory plan leads to the node that writes it.
   document.querySelectorAll("[data-plan]").forEach((plan) => {
     const [i, k] = plan.dataset.plan.split("/").map(Number);
-    plan.querySelectorAll(".cell[data-item]").forEach((cell) => {
-      cell.addEventListener("click", (event) => {
-        const view = views[i];
-        if (!view || view.current !== k || !event.isTrusted) return;
-        const n = view.method.nodes.findIndex((x) => (x.items || []).includes(Number(cell.dataset.item)));
-        if (n >= 0) view.select(n, true);
-      });
+    plan.addEventListener("click", (event) => {
+      const view = views[i], cell = event.target.closest(".cell[data-item]");
+      if (!cell || !view || view.current !== k || !event.isTrusted) return;
+      const n = view.method.nodes.findIndex((x) => (x.items || []).includes(Number(cell.dataset.item)));
+      if (n >= 0) view.select(n, true);
     });
   });
 

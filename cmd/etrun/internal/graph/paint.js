@@ -185,6 +185,13 @@ const GraphPaint = (function () {
 
   function frame(s, node, n, x, y, w, h) {
     const ctx = s.ctx;
+    if (node.fault) {
+      ctx.strokeStyle = s.c.warm;
+      ctx.lineWidth = 3;
+      ctx.setLineDash([6, 4]);
+      ctx.strokeRect(x - 2, y - 2, w + 4, h + 4);
+      ctx.setLineDash([]);
+    }
     if (node.mark) {
       ctx.strokeStyle = node.mark === "only" ? s.c.add : s.c.change;
       ctx.lineWidth = 2.5;

@@ -127,7 +127,11 @@ const GraphPanel = (function () {
     });
   }
 
-  function boxes(plan, item) { return plan ? [...plan.querySelectorAll(`.cell[data-item="${item}"]`)] : []; }
+  function boxes(plan, item) {
+    if (!plan) return [];
+    later.all(plan);
+    return [...plan.querySelectorAll(`.cell[data-item="${item}"]`)];
+  }
 
   // Links to the boxes of the memory plan.
   function memory(parent, view, node) {
@@ -144,7 +148,7 @@ const GraphPanel = (function () {
       b.addEventListener("click", () => {
         cells[0].closest("details").open = true;
         cells[0].scrollIntoView({ block: "center", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-        cells[0].dispatchEvent(new Event("click"));
+        cells[0].dispatchEvent(new Event("click", { bubbles: true }));
       });
     }
   }

@@ -3,7 +3,7 @@
 const GraphView = (function () {
   const TITLE = 22, LINE = 15, GAP = 34, EDGE = 20, HEAD = 30, BADGES = 3, SPAN = 41;
   const MIN_WIDTH = 90, MAX_WIDTH = 280, LETTER = 6.9, PADDING = 24;
-  const FAR = 1, BACK = 2;
+  const FAR = 1, BACK = 2, READABLE = 0.85;
 
   function boxWidth(node, constants) {
     let letters = Math.max(Math.floor(node.name.length * 9 / 8), (node.result || "").length);
@@ -182,7 +182,7 @@ const GraphView = (function () {
 
     reveal(n) {
       const { width, height } = this.size();
-      if (this.scale < 0.5) this.scale = Math.min(1, width / 360);
+      if (this.scale < READABLE / 2) this.scale = READABLE;
       const open = this.open.has(n);
       this.left = this.x[n] - width / 2 / this.scale;
       this.top = this.y[n] + (open ? HEAD : this.h[n]) / 2 - height / (open ? 6 : 2) / this.scale;
@@ -191,10 +191,10 @@ const GraphView = (function () {
 
     size() { return { width: this.canvas.clientWidth || 1, height: this.canvas.clientHeight || 1 }; }
 
-    // The beginning of the graph, at a scale at which it can be read if its width allows that.
+    // The beginning of the graph, at a scale at which it can be read: as much of its width as is visible then.
     home() {
       const { width } = this.size();
-      this.scale = Math.min(1, Math.max(0.35, (width - 30) / this.width));
+      this.scale = Math.min(1, Math.max(READABLE, (width - 30) / this.width));
       this.left = (this.width - width / this.scale) / 2;
       if (this.width * this.scale > width) {
         const first = this.prepared[0].ranks[0] || [];

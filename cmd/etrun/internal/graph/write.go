@@ -35,7 +35,6 @@ const elementHead = `<div class="graph%s">
 <input data-graph="search" type="search" placeholder="search the graph" aria-label="search the graph">
 <output data-graph="found"></output>
 <select data-graph="colour" aria-label="colour by"></select>
-<span class="graph-legend" data-graph="legend"></span>
 <button type="button" data-graph="unfold">unfold</button>
 <button type="button" data-graph="fold">fold</button>
 <button type="button" data-graph="fit">fit</button>
@@ -59,7 +58,7 @@ func Element(programs []*Program, full bool) (string, error) {
 	if len(programs) > 1 {
 		b.WriteString(`<button type="button" data-graph="change">next change</button>` + "\n")
 	}
-	b.WriteString("</div>\n<div class=\"graph-body\">\n<div class=\"graph-views\">\n")
+	b.WriteString("</div>\n<div class=\"graph-legend\" data-graph=\"legend\" aria-label=\"legend\"></div>\n<div class=\"graph-body\">\n<div class=\"graph-views\">\n")
 	for _, p := range programs {
 		b.WriteString(`<div class="graph-view">`)
 		b.WriteString("<h4>" + html.EscapeString(p.Name) + " <span class=\"graph-soft\">" + html.EscapeString(p.Form) + "</span></h4>")

@@ -1,13 +1,20 @@
 "use strict";
 (function () {
   const one = (id) => document.getElementById(id);
-  const hits = [...document.querySelectorAll(".hit")];
-  const texts = hits.map((hit) => hit.textContent.toLowerCase());
-  const boxes = [...document.querySelectorAll(".cell")];
-  const details = boxes.map((box) => box.querySelector("title").textContent.toLowerCase());
+  let hits, texts, boxes, details; // of the page as it is drawn
+
+  function index() {
+    hits = [...document.querySelectorAll(".hit")];
+    texts = hits.map((hit) => hit.textContent.toLowerCase());
+    boxes = [...document.querySelectorAll(".cell")];
+    details = boxes.map((box) => box.querySelector("title").textContent.toLowerCase());
+  }
+  document.addEventListener("drawn", () => { hits = null; });
 
   function search() {
     const words = one("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length) later.all(document);
+    if (!hits) index();
     let found = 0;
     hits.forEach((hit, i) => {
       const is = words.every((word) => texts[i].includes(word));
@@ -36,8 +43,9 @@
   document.querySelectorAll("section").forEach((section) => {
     const detail = section.querySelector(".detail");
     if (!detail) return;
-    section.querySelectorAll(".plan .cell").forEach((cell) => {
-      cell.addEventListener("click", () => { detail.textContent = cell.querySelector("title").textContent; });
+    section.addEventListener("click", (event) => {
+      const cell = event.target.closest(".plan .cell");
+      if (cell) detail.textContent = cell.querySelector("title").textContent;
     });
   });
 })();

@@ -278,7 +278,7 @@ func TestClicks(t *testing.T) {
 		{"search counts", "", rows + ".length > 0 && Number(document.getElementById('found').textContent.split(' ')[0]) == " + rows + ".length", "true"},
 		{"search dims boxes", "", "document.querySelectorAll('.plan .cell.dim').length == document.querySelectorAll('.plan .cell').length", "true"},
 		{"no search shows all", searched + "('')", rows + ".length == document.querySelectorAll('tr.hit').length", "true"},
-		{"a box tells what it is", "document.querySelector('.plan .cell').dispatchEvent(new Event('click'))", "document.querySelector('.detail').textContent.includes('bytes')" +
+		{"a box tells what it is", "document.querySelector('.plan .cell').dispatchEvent(new Event('click', {bubbles: true}))", "document.querySelector('.detail').textContent.includes('bytes')" +
 			" || document.querySelector('.detail').textContent.includes('scratch')", "true"},
 		{"dark", "document.getElementById('theme').click()", "document.documentElement.dataset.theme + ' ' + getComputedStyle(document.body).backgroundColor", "dark rgb(20, 23, 26)"},
 		{"light again", "document.getElementById('theme').click()", "document.documentElement.dataset.theme + ' ' + getComputedStyle(document.body).backgroundColor", "light rgb(255, 255, 255)"},

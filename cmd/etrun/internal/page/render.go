@@ -116,7 +116,7 @@ func (w writer) profile(p *Profile) {
 		return
 	}
 	w.put("<h3>where the time goes</h3>\n<p>%s, median %s, maximum %s.</p>\n<div class=\"fill\">%s</div>\n",
-		cli.Count(p.Runs, "run", "runs"), duration.Format(p.Median), duration.Format(p.Max), p.Flame)
+		cli.Count(p.Runs, "run", "runs"), duration.Format(p.Median), duration.Format(p.Max), later(p.Flame))
 	w.times(p.Rows, true)
 }
 
@@ -125,6 +125,39 @@ const memoryHead = `<h3>memory</h3>
 scratch above it; the dashed line is the most bytes of storages that are alive at once, the lower bound of the arenas for these lifetimes: only
 operators that write over their inputs would need less. The red band is the peak.</p>
 `
+
+// Parts of a page above these sizes are drawn when they are seen: of drawings, in bytes, and of tables.
+const (
+	maxDrawing = 100_000
+	maxRows    = 100
+)
+
+// later returns a drawing, or a part of the page that becomes it.
+func later(drawing Markup) Markup {
+	if len(drawing) <= maxDrawing {
+		return drawing
+	}
+	return `<div class="later"><script type="text/html">` + drawing + `</script></div>`
+}
+
+// rows writes n rows, each of the usual height, as bodies of a table.
+func (w writer) rows(n int, row func(i int)) {
+	for i := range n {
+		last := min(n, (i/maxRows+1)*maxRows)
+		switch {
+		case i == 0:
+			w.put("<tbody>\n")
+		case i%maxRows == 0:
+			w.put("<tbody class=\"later\"><tr style=\"height:%dpx\"></tr><script type=\"text/html\">\n", 24*(last-i))
+		}
+		row(i)
+		if i+1 == last && i < maxRows {
+			w.put("</tbody>\n")
+		} else if i+1 == last {
+			w.put("</script></tbody>\n")
+		}
+	}
+}
 
 // memory writes the plans. name is that of the method's graph for scripts: program/method.
 func (w writer) memory(m *Method, name string) {
@@ -135,7 +168,7 @@ func (w writer) memory(m *Method, name string) {
 	open := " open"
 	w.put("<div data-plan=\"%s\">\n", name)
 	for _, plan := range m.Plans {
-		w.put("<details class=\"other\"%s><summary><span class=\"op\">%s</span></summary>%s</details>\n", Markup(open), plan.Name, plan.Drawing)
+		w.put("<details class=\"other\"%s><summary><span class=\"op\">%s</span></summary>%s</details>\n", Markup(open), plan.Name, later(plan.Drawing))
 		open = ""
 	}
 	w.put("</div>\n%s\n<p class=\"detail\" aria-live=\"polite\">Point at a box, or press on it, for more.</p>\n", m.Legend)
@@ -150,31 +183,32 @@ func (w writer) peak(m *Method) {
 		when = "instruction " + m.Peak.String()
 	}
 	w.put("<h4>at the peak, %s: %s with scratch</h4>\n<table class=\"peak\">\n", when, bytesize.Format(m.PeakBytes))
-	w.put("<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>alive</th></tr></thead>\n<tbody>\n")
-	for _, l := range m.AtPeak {
+	w.put("<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>alive</th></tr></thead>\n")
+	w.rows(len(m.AtPeak), func(i int) {
+		l := &m.AtPeak[i]
 		name := l.Name
 		if l.Kind != "activation" {
 			name += " (" + l.Kind + ")"
 		}
 		w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%s to %s</td></tr>\n",
 			name, l.Type, bytesize.Format(l.Bytes), part(l.Bytes, m.PeakBytes), l.First.String(), l.Last.String())
-	}
-	w.put("</tbody>\n</table>\n")
+	})
+	w.put("</table>\n")
 }
 
 // times writes a table of times, with the parts of each row or without.
 func (w writer) times(rows []profile.Row, parts bool) {
 	w.put("<table class=\"times\">\n" +
-		"<thead><tr><th>name</th><th>median</th><th>share</th><th>maximum</th><th>calls</th></tr></thead>\n<tbody>\n")
-	for i := range rows {
+		"<thead><tr><th>name</th><th>median</th><th>share</th><th>maximum</th><th>calls</th></tr></thead>\n")
+	w.rows(len(rows), func(i int) {
 		w.row(&rows[i], "hit")
 		if parts {
 			for k := range rows[i].Parts {
 				w.row(&rows[i].Parts[k], "hit part")
 			}
 		}
-	}
-	w.put("</tbody>\n</table>\n")
+	})
+	w.put("</table>\n")
 }
 
 func (w writer) row(r *profile.Row, class string) {
@@ -191,12 +225,13 @@ func (w writer) weights(list *Weights) {
 	w.put("</p>\n")
 	if len(list.Rows) > 0 {
 		w.put("<table class=\"weights\">\n" +
-			"<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>used by</th><th>from</th></tr></thead>\n<tbody>\n")
-		for _, r := range list.Rows {
+			"<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>used by</th><th>from</th></tr></thead>\n")
+		w.rows(len(list.Rows), func(i int) {
+			r := &list.Rows[i]
 			w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%s</td><td>%s</td></tr>\n",
 				r.Name, r.Type, bytesize.Format(r.Bytes), part(r.Bytes, list.Total), r.Users, r.From)
-		}
-		w.put("</tbody>\n</table>")
+		})
+		w.put("</table>")
 	}
 	w.put("</section>\n")
 }
