@@ -6,7 +6,9 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
@@ -21,6 +23,7 @@ func (r *Report) print(w io.Writer) {
 	for _, a := range r.Arms {
 		a.print(w)
 	}
+	r.printStages(w)
 	for i := range r.Comparisons {
 		r.Comparisons[i].print(w)
 	}
@@ -36,11 +39,7 @@ func (a *arm) print(w io.Writer) {
 	for _, engine := range a.Engines {
 		fmt.Fprintf(w, ", %s engine", cli.Printable(engine))
 	}
-	fmt.Fprintf(w, "\n   load       %s:", duration.FormatMS(a.LoadMS))
-	for _, s := range a.Stages {
-		fmt.Fprintf(w, " %s %s", s.Name, duration.FormatMS(s.MS))
-	}
-	fmt.Fprintf(w, "\n   first run  %s, then %s\n", duration.FormatMS(a.FirstMS), cli.Count(a.Warmup, "warm-up run", "warm-up runs"))
+	fmt.Fprintf(w, "\n   load       %s\n   first run  %s, then %s\n", duration.FormatMS(a.LoadMS), duration.FormatMS(a.FirstMS), cli.Count(a.Warmup, "warm-up run", "warm-up runs"))
 	l := &a.Latency
 	ms := duration.FormatMS
 	fmt.Fprintf(w, "   %-9s  min %-7s  p50 %-7s  p90 %-7s  p95 %-7s  p99 %-7s  max %-7s  MAD %s; %s\n", cli.Count(l.N, "run", "runs"),
@@ -49,6 +48,35 @@ func (a *arm) print(w io.Writer) {
 	fmt.Fprintf(w, "   memory     planned %s, packed %s, scratch %s, load added %s to the process; %s per run\n", bytesize.Format(m.Planned),
 		bytesize.Format(m.Packed), bytesize.Format(m.Scratch), bytesize.Format(m.Resident),
 		cli.Count(int(a.Allocs), "Go allocation", "Go allocations"))
+}
+
+// printStages writes the stages of the loads as a table with a column for each arm.
+func (r *Report) printStages(w io.Writer) {
+	var names []string
+	for _, a := range r.Arms {
+		for _, s := range a.Stages {
+			if !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "load")
+	for _, a := range r.Arms {
+		fmt.Fprintf(t, "\t%s", a.Name)
+	}
+	for _, name := range names {
+		fmt.Fprintf(t, "\n   %s", name)
+		for _, a := range r.Arms {
+			text := "–"
+			if at := slices.IndexFunc(a.Stages, func(s stageReport) bool { return s.Name == name }); at >= 0 {
+				text = duration.FormatMS(a.Stages[at].MS)
+			}
+			fmt.Fprintf(t, "\t%s", text)
+		}
+	}
+	fmt.Fprintln(t)
+	_ = t.Flush() // as the other lines
 }
 
 func (c *comparison) print(w io.Writer) {

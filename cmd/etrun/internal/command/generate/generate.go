@@ -166,7 +166,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 	if g.echo {
 		w.write(g.prompt)
 	}
-	g.Progress.Say("computing the prompt")
+	g.Progress.Say("computing the prompt of %d tokens", len(tokens))
 	end, err := w.copy(s.GenerateTokens(ctx, tokens, o))
 	if end.Finish == "" && end.Stats.Generated == 0 {
 		return err

@@ -202,7 +202,8 @@ func (l *loadCommand) levels(report *load.Report) (list []load.Plan) {
 
 // measure runs the levels until ctx ends.
 func (l *loadCommand) measure(ctx context.Context, sender load.Sender, report *load.Report) {
-	for _, p := range l.levels(report) {
+	levels := l.levels(report)
+	for i, p := range levels {
 		if ctx.Err() != nil {
 			break
 		}
