@@ -22,8 +22,8 @@ type Outline struct {
 	from    *prepare.Outline
 }
 
-// Outline describes a method that [Program.Load] may refuse. The empty name means "forward". It fails for methods whose
-// instructions contradict each other. The outline must be closed.
+// Outline describes a method, which [Program.Load] may refuse, before any pass changes it. The empty name means "forward".
+// It fails for methods whose instructions contradict each other. The outline must be closed.
 func (p *Program) Outline(ctx context.Context, name string) (o *Outline, err error) {
 	i, err := p.methodIndex(name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Program) Outline(ctx context.Context, name string) (o *Outline, err err
 	if spec.Err != nil {
 		return nil, spec.Err
 	}
-	from, err := p.slots[i].preparation.Outline(ctx, reporter{nil, spec.Name})
+	from, err := p.slots[i].preparation.Outline(ctx, reporter{nil, spec.Name}, p.slots[i].ready())
 	if err != nil {
 		return nil, preparationError(spec.Name, err)
 	}

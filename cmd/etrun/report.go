@@ -39,6 +39,9 @@ func (r *reportCommand) addRun(flags *pflag.FlagSet, run string) {
 	r.AddFlags(flags)
 }
 
+// inFile is the form of a program that nothing has changed.
+const inFile = "as in the file"
+
 // form chooses what is drawn: the program of the file, or what runs. It returns the words for it.
 func (r *reportCommand) form() string {
 	if !r.lowered && !r.run {
@@ -46,7 +49,7 @@ func (r *reportCommand) form() string {
 		r.Unfused = r.Lower == string(etrun.LowerOff)
 	}
 	if r.Lower == string(etrun.LowerOff) {
-		return "as in the file"
+		return inFile
 	}
 	return fmt.Sprintf("as it runs here, lowered at load (%s)", r.Lower)
 }
@@ -121,7 +124,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	g, err := graph.New(ctx, s.Program, path)
+	g, err := graph.New(ctx, s.Program, path, form != inFile)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type viewCommand struct {
 	reportCommand
 	noOpen     bool
 	difference bool
+	shown      string             // the form of the programs
 	kept       []*layers.Recorder // by program, with difference
 	specs      []*pte.Program
 }
@@ -99,7 +100,7 @@ func (v *viewCommand) show(ctx context.Context, paths []string) error {
 		return err
 	}
 	v.Values, v.run = v.difference, v.run && !v.difference
-	form := v.form()
+	v.shown = v.form()
 	out := &page.View{Version: version()}
 	var programs []*graph.Program
 	for _, path := range paths {
@@ -107,7 +108,7 @@ func (v *viewCommand) show(ctx context.Context, paths []string) error {
 		if err != nil {
 			return err
 		}
-		g.Form = form
+		g.Form = v.shown
 		out.Pages, programs = append(out.Pages, p), append(programs, g)
 	}
 	if len(programs) == 2 {
@@ -143,7 +144,7 @@ func (v *viewCommand) describe(ctx context.Context, path string) (*page.Page, *g
 		return nil, nil, err
 	}
 	defer s.Close()
-	g, err := graph.New(ctx, s.Program, path)
+	g, err := graph.New(ctx, s.Program, path, v.shown != inFile)
 	if err != nil {
 		return nil, nil, err
 	}

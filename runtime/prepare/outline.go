@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,36 +21,39 @@ type Outline struct {
 	Missing map[string]bool  // operators without a kernel, by name
 	Images  []delegate.Image // by delegate, nil for those that do not compile here
 	Faults  []error          // by delegate: why
+
+	own []delegate.Image
 }
 
-// Close closes the images.
+// Close closes the images that are the outline's own.
 func (o *Outline) Close() {
-	for _, img := range o.Images {
-		if img != nil {
-			_ = img.Close() // it frees memory
-		}
+	for _, img := range o.own {
+		_ = img.Close() // it frees memory
 	}
 }
 
-// Outline makes the stages up to the dataflow without the parts that are not available here. No constant is released.
-func (p *Preparation) Outline(ctx context.Context, r Reporter) (*Outline, error) {
+// Outline makes the stages up to the dataflow without the parts that are not available here. It uses the images of the
+// method if it is loaded; else it compiles delegates, and releases no constant.
+func (p *Preparation) Outline(ctx context.Context, r Reporter, loaded *Method) (*Outline, error) {
 	l := &load{&Preparation{Source: p.Source}, r}
 	defer l.sharedScratch().Close()
-	var missing MissingError
-	var links ir.Links
-	var err error
-	if links.Operators, err = l.findOperators(&missing); err != nil {
+	links, err := l.find()
+	missing, ok := errors.AsType[*MissingError](err)
+	if err != nil && !ok {
 		return nil, err
-	}
-	if links.Data, err = l.findData(&missing); err != nil {
-		return nil, err
+	} else if !ok {
+		missing = &MissingError{}
 	}
 	o := &Outline{Missing: make(map[string]bool)}
 	for _, m := range missing.Operators {
 		o.Missing[m.Name] = true
 	}
 	l.guess(links.Operators)
-	o.compile(ctx, l, l.delegateArgs(links))
+	if loaded != nil {
+		o.Images, o.Faults = loaded.Images[:len(l.Method.Delegates)], make([]error, len(l.Method.Delegates))
+	} else {
+		o.compile(ctx, l, l.delegateArgs(links))
+	}
 	for i, img := range o.Images {
 		n := inputsOf(l.Method, i)
 		if img != nil {
@@ -82,7 +86,7 @@ func (o *Outline) compile(ctx context.Context, l *load, args [][]*delegate.ArgSp
 		if err != nil {
 			img = nil
 		} else {
-			l.files.needs = append(l.files.needs, img.Needs())
+			l.files.needs, o.own = append(l.files.needs, img.Needs()), append(o.own, img)
 		}
 		o.Images, o.Faults = append(o.Images, img), append(o.Faults, err)
 	}

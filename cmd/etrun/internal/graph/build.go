@@ -14,17 +14,17 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// New describes a program. A method that does not load here is described as it is in the file. The only error is that
-// of ctx.
-func New(ctx context.Context, prog *etrun.Program, path string) (*Program, error) {
-	return newProgram(ctx, prog, &Program{Name: valuetext.Cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}})
+// New describes a program: lowered as it runs, else as it is in the file, as every method that does not load here. The only
+// error is that of ctx.
+func New(ctx context.Context, prog *etrun.Program, path string, lowered bool) (*Program, error) {
+	return newProgram(ctx, prog, &Program{lowered: lowered, Name: valuetext.Cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}})
 }
 
 func newProgram(ctx context.Context, prog *etrun.Program, p *Program) (*Program, error) {
 	spec := prog.Spec()
 	nodes, seen := maxNodes, make(map[*byte]int)
 	for i := range spec.Methods {
-		b := &builder{prog: prog, p: p, spec: &spec.Methods[i], out: &Method{Name: valuetext.Cut(spec.Methods[i].Name)}, left: &nodes, seen: seen}
+		b := &builder{prog: prog, p: p, lowered: p.lowered, spec: &spec.Methods[i], out: &Method{Name: valuetext.Cut(spec.Methods[i].Name)}, left: &nodes, seen: seen}
 		if err := b.build(ctx); err != nil {
 			return nil, err
 		}
@@ -40,39 +40,40 @@ func (b *builder) build(ctx context.Context) error {
 		return context.Cause(ctx)
 	case err != nil:
 		b.out.Fault = valuetext.Cut(session.WithHint(err).Error())
-		b.outlined(ctx)
 	default:
 		defer m.Close()
-		b.plan, b.infos = m.Plan(), m.Delegates()
-		b.m, b.live = b.plan.Method, live(b.plan)
+		b.plan = m.Plan()
+	}
+	if b.plan != nil && b.lowered {
+		b.m, b.infos = b.plan.Method, m.Delegates()
 		b.dataflow()
+	} else if o, err := b.prog.Outline(ctx, b.spec.Name); err == nil {
+		defer o.Close()
+		b.m, b.infos, b.outline = o.IR, o.Delegates, o
+		b.dataflow()
+	} else {
+		b.inFile()
 	}
 	b.draw()
 	return nil
 }
 
-// outlined describes a method that does not load here: its dataflow, or if its instructions contradict each other their order.
-func (b *builder) outlined(ctx context.Context) {
-	o, err := b.prog.Outline(ctx, b.spec.Name)
-	if err != nil {
-		b.inFile()
-		return
+// item returns the item of the memory plan that holds a value, -1 for none. The value is of the method of the plan, or of
+// the file's, of which the plan's keeps the values.
+func (b *builder) item(v int) int {
+	if b.plan == nil || v >= len(b.plan.Method.Values) {
+		return -1
 	}
-	defer o.Close()
-	b.m, b.infos, b.outline, b.live = o.IR, o.Delegates, o, make([]int64, len(o.IR.Steps))
-	b.dataflow()
+	return b.plan.Method.Values[v].Storage
 }
 
 // dataflow describes the steps of a method.
 func (b *builder) dataflow() {
+	b.live = live(b.plan)
 	flow := b.m.Flow()
 	inputs := make([]int, len(b.m.Inputs))
 	for k, v := range b.m.Inputs {
-		n := Node{ID: fmt.Sprintf("input%d", k), Kind: kindInput, Name: fmt.Sprintf("input %d", k), Result: b.valueType(v)}
-		if s := b.m.Values[v].Storage; s >= 0 {
-			n.Bytes, n.Items = b.m.Storages[s].Bytes, []int{s}
-		}
-		inputs[k] = b.add(n, 0)
+		inputs[k] = b.add(b.end(kindInput, fmt.Sprintf("input%d", k), k, v), 0)
 	}
 	b.steps = make([]int, len(b.m.Steps))
 	for i := range b.m.Steps {
@@ -91,11 +92,36 @@ func (b *builder) dataflow() {
 	b.blocks(flow)
 }
 
+// end describes input or output k of the method, or of a delegate.
+func (b *builder) end(kind, id string, k, v int) Node {
+	n := Node{ID: id, Kind: kind, Name: fmt.Sprintf("%s %d", kind, k)}
+	if v < 0 {
+		return n
+	}
+	n.Result = b.valueType(v)
+	if s := b.m.Values[v].Storage; s >= 0 {
+		n.Bytes = b.m.Storages[s].Bytes
+		n.Items = b.items(n.Items, v)
+	}
+	if c := b.constantOf(v, id, "", nil); c >= 0 {
+		n.Constants = []Use{{"", c}}
+	}
+	return n
+}
+
+// items adds the item of the plan that holds a value.
+func (b *builder) items(list []int, v int) []int {
+	if k := b.item(v); k >= 0 {
+		list = append(list, k)
+	}
+	return list
+}
+
 // step describes a step.
 func (b *builder) step(i int) Node {
 	s := &b.m.Steps[i]
 	name := b.m.StepName(s)
-	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: valuetext.Cut(chart.Short(name)), Full: valuetext.Cut(name), At: s.Origin.String(), Live: b.live[i]}
+	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: valuetext.Cut(chart.Short(name)), Full: valuetext.Cut(name), At: s.Origin.String(), Live: b.live[s.Origin]}
 	n.Class = classOf(n.Name)
 	b.locate(&n, s.Origin)
 	b.arguments(&n, s)
@@ -105,7 +131,7 @@ func (b *builder) step(i int) Node {
 			continue
 		}
 		n.Bytes += value.Tensor.NBytes()
-		n.Items = append(n.Items, value.Storage)
+		n.Items = b.items(n.Items, v)
 		if n.Result == "" {
 			n.Result, n.size = b.valueType(v), value.Tensor.NBytes()
 		}

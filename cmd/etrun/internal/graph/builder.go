@@ -24,12 +24,13 @@ type builder struct {
 	m     *ir.Method
 	infos []delegate.Info
 
+	lowered bool
 	plan    *plan.Memory   // nil if the method does not load
-	outline *etrun.Outline // nil if it does
+	outline *etrun.Outline // nil for a lowered method
 	top     sheet
 	inner   []sheet
 	steps   []int // by step: its node, -1 for none
-	live    []int64
+	live    map[ir.Origin]int64
 	queue   []Node // insides of the delegate that is added next
 }
 

@@ -47,7 +47,7 @@ type unfolder struct {
 func (u *unfolder) nodes() {
 	npu := u.commands()
 	for k := range u.s.Inputs {
-		u.list = append(u.list, u.port(k, kindInput, k))
+		u.list = append(u.list, u.port(kindInput, k, k))
 	}
 	for k := range u.info.Nodes {
 		n := &u.info.Nodes[k]
@@ -63,7 +63,7 @@ func (u *unfolder) nodes() {
 		u.list = append(u.list, list)
 	}
 	for k := u.s.Inputs; k < len(u.s.Args); k++ {
-		u.list = append(u.list, u.port(k, kindOutput, k-u.s.Inputs))
+		u.list = append(u.list, u.port(kindOutput, k, k-u.s.Inputs))
 	}
 	if npu != nil {
 		u.connectCommands(npu)
@@ -74,18 +74,8 @@ func (u *unfolder) nodes() {
 }
 
 // port is a node for an argument of the delegate.
-func (u *unfolder) port(arg int, kind string, k int) Node {
-	n := Node{ID: fmt.Sprintf("%s.%s%d", u.id, kind, k), Kind: kind, Name: fmt.Sprintf("%s %d", kind, k)}
-	if v := u.s.Args[arg]; v >= 0 {
-		n.Result = u.valueType(v)
-		if s := u.m.Values[v].Storage; s >= 0 {
-			n.Items, n.Bytes = []int{s}, u.m.Storages[s].Bytes
-		}
-		if c := u.constantOf(v, n.ID, "", nil); c >= 0 {
-			n.Constants = []Use{{"", c}}
-		}
-	}
-	return n
+func (u *unfolder) port(kind string, arg, k int) Node {
+	return u.end(kind, fmt.Sprintf("%s.%s%d", u.id, kind, k), k, u.s.Args[arg])
 }
 
 // operands adds the constants of an operation, and the bytes that it writes.

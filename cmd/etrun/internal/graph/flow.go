@@ -204,13 +204,7 @@ func (c *connecter) outputs() {
 	band := len(c.flow.Blocks)
 	for k, v := range c.m.Outputs {
 		value := &c.m.Values[v]
-		n := Node{ID: fmt.Sprintf("output%d", k), Kind: kindOutput, Name: fmt.Sprintf("output %d", k), Result: c.valueType(v)}
-		if value.Storage >= 0 {
-			n.Bytes, n.Items = c.m.Storages[value.Storage].Bytes, []int{value.Storage}
-		}
-		if at := c.constantOf(v, n.ID, "", nil); at >= 0 {
-			n.Constants = []Use{{"", at}}
-		}
+		n := c.end(kindOutput, fmt.Sprintf("output%d", k), k, v)
 		to := c.add(n, max(band-1, 0))
 		if value.Storage < 0 {
 			if from, ok := c.slots[v]; ok {

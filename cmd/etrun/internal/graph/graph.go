@@ -16,8 +16,9 @@ type Program struct {
 	Methods   []*Method  `json:"methods"`
 	Constants []Constant `json:"constants"`
 
-	kept  int                  // bytes of constants that the page has
-	visit func(*weight.Weight) // set: receives the constants instead of their descriptions
+	lowered bool
+	kept    int                  // bytes of constants that the page has
+	visit   func(*weight.Weight) // set: receives the constants instead of their descriptions
 }
 
 // Method is the graph of a method.

@@ -214,7 +214,7 @@ func FuzzGraph(f *testing.F) {
 			return
 		}
 		defer prog.Close()
-		p, err := New(t.Context(), prog, "x")
+		p, err := New(t.Context(), prog, "x", false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func view(t *testing.T, names []string, options ...etrun.Option) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := graph.New(t.Context(), p, name)
+		g, err := graph.New(t.Context(), p, name, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func describe(t *testing.T, name string, options ...etrun.Option) *Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := graph.New(t.Context(), prog, name)
+	g, err := graph.New(t.Context(), prog, name, len(options) > 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (g *Graph) addQuant(v int, name string, add func(name string, value any)) {
 		add(name+" scale", q.Scale)
 		add(name+" zero point", q.ZeroPoint)
 	case PerToken:
-		add(name+" scale", fmt.Sprintf("computed in each run for the elements of %d inner dimensions", q.Nonbatch))
+		add(name+" scale", fmt.Sprintf("computed in each run; inner dimensions that share it: %d", q.Nonbatch))
 	case PerChannel:
 		add(name+" scales", fmt.Sprintf("%d, of the channels of dimension %d, %s", len(q.Scales), q.ChannelDim, span32(q.Scales)))
 	case PerGroup:
