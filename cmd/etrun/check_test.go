@@ -99,13 +99,15 @@ func TestCheckFindsUnsafePlans(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+// zippedProgram writes a program of the XNNPACK cases to a file.
+func zippedProgram(t *testing.T, name string) string {
+	t.Helper()
 	z, err := zip.OpenReader(filepath.Join(root, "testdata", "xnnpack", "programs.zip"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	f, err := z.Open("seed_b_dynq/oldpass_two_convs.pte")
+	f, err := z.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +115,13 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mixed := filepath.Join(t.TempDir(), "mixed.pte")
-	write(t, mixed, program)
+	path := filepath.Join(t.TempDir(), filepath.Base(name))
+	write(t, path, program)
+	return path
+}
+
+func TestCheck(t *testing.T) {
+	mixed := zippedProgram(t, "seed_b_dynq/oldpass_two_convs.pte")
 	play(t, []script{
 		{name: "runs", args: "check PTE/two_methods.pte", stdout: []string{"two_methods.pte: runs here (program version 0, 2 methods, 4 operators, 0 delegates)\n"}},
 		{name: "memory orders", args: "check " + mixed, stdout: []string{"runs here", "note: method forward: delegate 0: node 1 (Multiply): reads value 0 ", "transposed to channels last order for a convolution"}},

@@ -46,6 +46,7 @@ var jsonObjects = []struct {
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compare.Report{}},
 	{"inspect", "etrun.inspect/1", programReport{}},
+	{"inspect of a weight", "etrun.inspect.weight/1", weightReport{}},
 	{"inspect of several files", "etrun.inspect.files/1", programsReport{}},
 	{"plan", "etrun.plan/1", plan.Report{}},
 	{"bench", "etrun.bench/1", bench.Report{}},

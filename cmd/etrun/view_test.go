@@ -3,33 +3,126 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/internal/await"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 func TestView(t *testing.T) {
-	const json = `"schema": "etrun.view/1"`
+	const schema = `"schema": "etrun.view/1"`
 	play(t, []script{
 		{name: "page", args: "view PTE/../digits/portable.pte -o graph.html", stdout: []string{"graph.html\n"}},
-		{name: "times", args: "view PTE/../digits/xnnpack.pte --run --repeat 2 -o graph.html --json", stdout: []string{json, `"nodes": 1`}, stderr: []string{"random elements"}},
-		{name: "NPU", args: "view PTE/../ethosu/programs/digits.pte --lower off -o graph.html --json", stdout: []string{json, `"nodes": 12`}},
-		{name: "does not load here", args: "view PTE/external_weights.pte -o graph.html --json", stdout: []string{json, `"load_error"`, "l.weight"}},
+		{name: "times", args: "view PTE/../digits/xnnpack.pte --run --repeat 2 -o graph.html --json", stdout: []string{schema, `"nodes": 1`}, stderr: []string{"random elements"}},
+		{name: "NPU", args: "view PTE/../ethosu/programs/digits.pte --lower off -o graph.html --json", stdout: []string{schema, `"nodes": 12`}},
+		{name: "does not load here", args: "view PTE/external_weights.pte -o graph.html --json", stdout: []string{schema, `"load_error"`, "l.weight"}},
 		{name: "equal programs", args: "view PTE/two_conds.pte PTE/two_conds.pte -o graph.html --json", stdout: []string{`"changed": 0`, `"only_here": 0`}},
 		{name: "other programs", args: "view PTE/dynamic_pair.pte PTE/dynamic_pair_xnnpack.pte -o graph.html --lower off --json", stdout: []string{`"only_here": `}},
 		{name: "difference", args: "view PTE/../digits/portable.pte PTE/../digits/portable.pte --difference -o graph.html", stdout: []string{"graph.html"}},
 		{name: "difference of one", args: "view HERE/add.pte --difference -o graph.html", code: 2, stderr: []string{"two programs"}},
+		{name: "as in the file", args: "view PTE/../digits/portable.pte -o graph.html --json", stdout: []string{`"nodes": 15,`}},
+		{name: "lowered", args: "view PTE/../digits/portable.pte --lowered --lower all -o graph.html --json", stdout: []string{schema}},
 		{name: "JSON without a file", args: "view HERE/add.pte --json", code: 2, stderr: []string{"-o"}},
 		{name: "no file", args: "view gone.pte -o graph.html", code: 2, stderr: []string{"no such file"}, absent: []string{"graph.html"}},
 		{name: "no program", args: "view noise.pte -o graph.html", code: 3, absent: []string{"graph.html"}},
 		{name: "three programs", args: "view HERE/add.pte HERE/add.pte HERE/add.pte", code: 2},
 	})
+}
+
+// TestForms has the words for what is drawn, and the operators that are drawn, by the flags.
+func TestForms(t *testing.T) {
+	program := digits(t, "portable.pte")
+	const file, runs = "as in the file", "as it runs here, lowered at load (all)"
+	for _, command := range []string{"view", "report"} {
+		for _, tt := range []struct {
+			flags, want string
+			operators   bool // of the file
+		}{
+			{"", file, true},
+			{"--lower off", file, true},
+			{"--lower all", runs, false},
+			{"--lowered --lower all", runs, false},
+			{"--run --repeat 1 --lower all", runs, false},
+			{"--run --repeat 1 --lower off", file, true},
+		} {
+			path := filepath.Join(t.TempDir(), "page.html")
+			script{args: strings.TrimSpace(command + " " + program + " -o " + path + " " + tt.flags), stdout: []string{path}}.run(t)
+			page, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Contains(page, []byte(tt.want+"</span></h4>")) || bytes.Contains(page, []byte(`"full":"aten::convolution.out"`)) != tt.operators {
+				t.Errorf("%s %s: want %q, operators of the file %v", command, tt.flags, tt.want, tt.operators)
+			}
+		}
+	}
+}
+
+// TestDifferencePlanted changes the weights of one node: the layers before it do not differ, and it does.
+func TestDifferencePlanted(t *testing.T) {
+	portable := digits(t, "portable.pte")
+	changed := changedProgram(t, "../digits/xnnpack.pte", func(p *pte.Program) {
+		for key, data := range p.Named {
+			if len(data) == 4*32*32*9 {
+				numbers := slices.Clone(tensor.View[float32](data))
+				for i := range numbers {
+					numbers[i] *= 1.5
+				}
+				p.Named[key] = tensor.BytesOf(numbers)
+			}
+		}
+	})
+	for _, tt := range []struct {
+		name    string
+		program string
+		differ  string // the first node that differs
+	}{
+		{"equal", digits(t, "xnnpack.pte"), ""},
+		{"one node", changed, "Conv2d"},
+	} {
+		path := filepath.Join(t.TempDir(), "page.html")
+		script{args: "view " + portable + " " + tt.program + " --difference -o " + path, stdout: []string{path}}.run(t)
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(page), `id="graph-data">`)
+		text, _, _ := strings.Cut(rest, "</script>")
+		var programs []struct {
+			Methods []struct {
+				Nodes []struct {
+					ID, Name string
+					Error    *float64
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &programs); err != nil {
+			t.Fatal(err)
+		}
+		compared, first := 0, ""
+		for _, n := range programs[1].Methods[0].Nodes {
+			if n.Error != nil {
+				compared++
+			}
+			if n.Error != nil && *n.Error > 1e-3 && n.Name != "XnnpackBackend, 10 operations" && first == "" {
+				first = n.Name
+			}
+		}
+		if compared < 5 || first != tt.differ {
+			t.Errorf("%s: %d nodes compared, the first that differs is %q, want %q", tt.name, compared, first, tt.differ)
+		}
+	}
 }
 
 // lockedBuffer is standard output that a test reads while a command writes.

@@ -36,6 +36,7 @@ const GraphPaint = (function () {
     sheet(s, 0);
     strip(s);
     v.canvas.dataset.drawn = s.nodes;
+    v.canvas.dataset.scale = v.scale;
   }
 
   // The bands of blocks of a method with jumps.

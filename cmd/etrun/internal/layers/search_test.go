@@ -153,3 +153,55 @@ func TestTraceIsNotMisledByZeros(t *testing.T) {
 		t.Errorf("first missing %+v, found %d", got.First, got.Found)
 	}
 }
+
+// TestDistances measures values in the order of elements in which they were found: images, signals and volumes in channels-last
+// order, with and without dimensions of size 1, also where the sizes are the same in both orders.
+func TestDistances(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		a, b    []int
+		last    bool // B is in channels-last order
+		planted float32
+	}{
+		{"image", []int{1, 3, 2, 4}, []int{1, 2, 4, 3}, true, 0},
+		{"the same sizes in both orders", []int{1, 4, 4, 4}, []int{1, 4, 4, 4}, true, 0},
+		{"the same order", []int{1, 4, 4, 4}, []int{1, 4, 4, 4}, false, 0},
+		{"signal", []int{2, 3, 8}, []int{2, 8, 3}, true, 0},
+		{"signal as an image", []int{2, 3, 8}, []int{2, 1, 8, 3}, true, 0},
+		{"volume", []int{2, 3, 2, 2, 4}, []int{2, 2, 2, 4, 3}, true, 0},
+		{"a fault", []int{1, 3, 2, 4}, []int{1, 2, 4, 3}, true, 0.5},
+		{"a fault in the same order", []int{1, 4, 4, 4}, []int{1, 4, 4, 4}, false, 0.5},
+	} {
+		n := 1
+		for _, size := range tt.a {
+			n *= size
+		}
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32((i*7919)%1009) / 100
+		}
+		y := append([]float32{}, x...)
+		if tt.last {
+			channels, pixels := tt.a[1], n/tt.a[0]/tt.a[1]
+			for i := range x {
+				y[(i/(channels*pixels)*pixels+i%pixels)*channels+i/pixels%channels] = x[i]
+			}
+		}
+		y[5] += tt.planted
+		recorded := func(operator string, numbers []float32, sizes []int) *Recorder {
+			v := tensor.TensorValue(tensor.Of(numbers, sizes...))
+			w := Written{Place: Place{Delegate: -1, Node: -1, Operator: operator}, Value: &v}
+			return &Recorder{List: []Written{w}, flow: flow{all: []Written{w}}}
+		}
+		a, b := recorded("a", x, tt.a), recorded("b", y, tt.b)
+		pairs, traced := Counterparts(t.Context(), a, b, true, true, kernels.Tolerance{Abs: 1e-3})
+		pairs = append(pairs, traced.Pairs(b.List)...)
+		if len(pairs) != 1 {
+			t.Errorf("%s: %d pairs", tt.name, len(pairs))
+			continue
+		}
+		if d := pairs[0].Distance(kernels.Tolerance{}); float32(d.MaxAbs) < tt.planted-1e-4 || float32(d.MaxAbs) > tt.planted+1e-4 {
+			t.Errorf("%s: distance %v, want %v", tt.name, d.MaxAbs, tt.planted)
+		}
+	}
+}
