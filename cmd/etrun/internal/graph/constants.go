@@ -5,6 +5,7 @@ import (
 	"context"
 	"hash/maphash"
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
@@ -90,9 +91,13 @@ func histogram(w *weight.Weight, real bool) *Histogram {
 	return h
 }
 
-// fill counts the bins, and computes the deviation.
+// fill counts the bins, and computes the deviation. Few integers have a bin each.
 func (h *Histogram) fill(values []float64) {
-	h.Bins = make([]int, bins)
+	n := bins
+	if h.Max-h.Min < bins && !slices.ContainsFunc(values, func(x float64) bool { return x != math.Trunc(x) }) {
+		n = int(h.Max-h.Min) + 1
+	}
+	h.Bins = make([]int, n)
 	squares := 0.0
 	for _, x := range values {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -101,7 +106,7 @@ func (h *Histogram) fill(values []float64) {
 		squares += (x - h.Mean) * (x - h.Mean)
 		at := 0
 		if h.Max > h.Min {
-			at = min(int((x/2-h.Min/2)/(h.Max/2-h.Min/2)*bins), bins-1) // halves: the difference may overflow
+			at = min(int((x/2-h.Min/2)/(h.Max/2-h.Min/2)*float64(n)), n-1) // halves: the difference may overflow
 		}
 		h.Bins[at]++
 	}

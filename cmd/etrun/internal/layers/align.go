@@ -81,8 +81,8 @@ func keyByPlace(w *Written) key {
 	return key{call: w.Call, chain: w.Chain, instruction: w.Instruction, number: w.Node, output: w.Output, round: w.Round}
 }
 
-// Align pairs the values of two runs of the same program, in b's order.
-func Align(a, b []Written) []Pair { return align(a, b, bySlot(a), bySlot(b)) }
+// alignSame pairs the values of two runs of the same program, in b's order.
+func alignSame(a, b []Written) []Pair { return align(a, b, bySlot(a), bySlot(b)) }
 
 // bySlot numbers the writes of each slot over all instructions that write it: the moves at
 // the end of the branches of a condition write it once.

@@ -63,17 +63,17 @@ func sameBytes(a, b *tensor.Value) bool {
 	return x.DType == y.DType && slices.Equal(x.Sizes, y.Sizes) && slices.Equal(x.DimOrder, y.DimOrder) && bytes.Equal(x.Data, y.Data)
 }
 
-// Counterparts pairs the values of two runs of the same instructions, or of different ones (see AlignOther), in b's order.
+// Counterparts pairs the values of two runs of the same instructions, or of different ones (see alignOther), in b's order.
 // With trace it searches for the others by value; t is nil without others. Pairs of both kinds have their distances by
 // Pair.Distance.
 func Counterparts(ctx context.Context, a, b *Recorder, other, trace bool, tol kernels.Tolerance) (pairs []Pair, t *Traced) {
 	if other {
-		pairs = AlignOther(ctx, a.List, b.List, tol)
+		pairs = alignOther(ctx, a.List, b.List, tol)
 	} else {
-		pairs = Align(a.List, b.List)
+		pairs = alignSame(a.List, b.List)
 	}
 	if trace && len(pairs) < len(b.List) {
-		t = Trace(ctx, a, b, tol)
+		t = traceValues(ctx, a, b, tol)
 		t.leave(pairs)
 	}
 	return pairs, t

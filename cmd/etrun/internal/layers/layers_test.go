@@ -71,7 +71,7 @@ func TestAlignOther(t *testing.T) {
 	}
 	a, b := list("add", "mul", "add", "relu"), list("relu", "add", "sub", "add", "mul", "mul")
 	var got [][2]int
-	for _, p := range AlignOther(t.Context(), a, b, kernels.Tolerance{}) {
+	for _, p := range alignOther(t.Context(), a, b, kernels.Tolerance{}) {
 		got = append(got, [2]int{p.A.Instruction, p.B.Instruction})
 	}
 	if len(got) != 3 || got[0] != [2]int{3, 0} || got[1] != [2]int{0, 1} || got[2] != [2]int{2, 3} {
@@ -100,7 +100,7 @@ func TestAlignOtherFindsBranches(t *testing.T) {
 		place.Instruction = 100 + i
 		b[order[i]] = Written{Place: place, Value: &w}
 	}
-	pairs := AlignOther(t.Context(), a, b, kernels.Tolerance{Abs: 1e-6})
+	pairs := alignOther(t.Context(), a, b, kernels.Tolerance{Abs: 1e-6})
 	for i, p := range pairs {
 		if p.A.Instruction+100 != p.B.Instruction || p.B != &b[i] {
 			t.Errorf("pair %d: %d and %d", i, p.A.Instruction, p.B.Instruction)

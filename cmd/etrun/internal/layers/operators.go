@@ -13,10 +13,10 @@ import (
 // Larger groups are paired in order.
 const maxSearched = 2048
 
-// AlignOther pairs values of different programs, in b's order: those of operators outside delegates of which both programs
+// alignOther pairs values of different programs, in b's order: those of operators outside delegates of which both programs
 // have equally many with the same name and result type. Exporters order branches differently, so the counterpart is the first
 // value that is equal within the tolerance, else the nearest. It returns what it has when ctx ends.
-func AlignOther(ctx context.Context, a, b []Written, tol kernels.Tolerance) []Pair {
+func alignOther(ctx context.Context, a, b []Written, tol kernels.Tolerance) []Pair {
 	ga, gb := byOperator(a), byOperator(b)
 	of := make(map[*Written]*Written)
 	for k, list := range gb {

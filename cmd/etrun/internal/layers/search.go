@@ -206,9 +206,9 @@ func (s *search) closest(x indexed) Pair {
 	return s.best(x.candidate, all)
 }
 
-// Trace searches for the values of b among those of a: floats of the same sizes, in the same
+// traceValues searches for the values of b among those of a: floats of the same sizes, in the same
 // or in channels-last order, that are computed from the same values (see search). It returns what it has found when ctx ends.
-func Trace(ctx context.Context, a, b *Recorder, tol kernels.Tolerance) *Traced {
+func traceValues(ctx context.Context, a, b *Recorder, tol kernels.Tolerance) *Traced {
 	s := newSearch(a, b, tol)
 	for i := range b.all {
 		if ctx.Err() != nil {

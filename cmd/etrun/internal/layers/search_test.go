@@ -117,7 +117,7 @@ func TestTraceFindsThePlantedOperator(t *testing.T) {
 			planted = n // none
 		}
 		x := newProgramPair(seed, n, planted)
-		got := Trace(t.Context(), &x.a, &x.b, tol)
+		got := traceValues(t.Context(), &x.a, &x.b, tol)
 		name := fmt.Sprintf("seed %d, %d operators, %d different", seed, n, planted)
 		if planted == n {
 			if got.First != nil || got.Found != len(x.b.all) || got.Looked != got.Found {
@@ -149,7 +149,7 @@ func TestTraceIsNotMisledByZeros(t *testing.T) {
 	x.add(1, []int{0}, one, other, true) // different in B
 	x.add(2, []int{1}, zero, zero, true) // a ReLU, say
 	x.add(3, []int{2, 1}, one, last, true)
-	if got := Trace(t.Context(), &x.a, &x.b, kernels.Tolerance{Abs: 1e-6}); got.First == nil || got.First.Instruction != 1 {
+	if got := traceValues(t.Context(), &x.a, &x.b, kernels.Tolerance{Abs: 1e-6}); got.First == nil || got.First.Instruction != 1 {
 		t.Errorf("first missing %+v, found %d", got.First, got.Found)
 	}
 }

@@ -31,13 +31,13 @@ func Type(t tensor.DType, sizes []int) string {
 }
 
 // Of formats value v of a method. An optional value that is absent has a negative index.
-func Of(m *ir.Method, v int) string { return Text(JSON(m, v)) }
+func Of(m *ir.Method, v int) string { return Text(jsonOf(m, v)) }
 
 // InFile formats value v of the description of a method.
 func InFile(m *pte.Method, v int) string { return Text(JSONInFile(m, v)) }
 
-// JSON returns value v as encoding/json writes it: a number, a list, or the text of a type.
-func JSON(m *ir.Method, v int) any {
+// jsonOf returns value v as encoding/json writes it: a number, a list, or the text of a type.
+func jsonOf(m *ir.Method, v int) any {
 	return nested(func(v int) (x value) {
 		from := &m.Values[v]
 		if t := from.Tensor; from.Kind == tensor.KindTensor {
@@ -50,7 +50,7 @@ func JSON(m *ir.Method, v int) any {
 	}, v, 0)
 }
 
-// JSONInFile is JSON for the description of a method.
+// JSONInFile is jsonOf for the description of a method.
 func JSONInFile(m *pte.Method, v int) any {
 	return nested(func(v int) (x value) {
 		from := &m.Values[v]
@@ -69,7 +69,7 @@ type value struct {
 	text  string // of a tensor, or of what instructions compute
 }
 
-// Text formats what JSON returns, or an attribute of a delegate's operation.
+// Text formats what JSONInFile returns, or an attribute of a delegate's operation.
 func Text(x any) string {
 	switch x := x.(type) {
 	case nil:
