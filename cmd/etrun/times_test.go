@@ -56,7 +56,7 @@ func TestTimesOfPagesHaveOneNotation(t *testing.T) {
 	}
 	text, err := os.ReadFile(page)
 	must(t, err)
-	body := regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>`).ReplaceAllString(string(text), "")
+	body := regexp.MustCompile(`(?s)<style>.*?</style>|<script[^>]*>.*?</script>`).ReplaceAllString(string(text), "")
 	checkTimes(t, "report", body, 20)
 }
 
