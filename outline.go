@@ -45,9 +45,9 @@ func (p *Program) Outline(ctx context.Context, name string) (o *Outline, err err
 	if spec.Err != nil {
 		return nil, spec.Err
 	}
-	from, err := p.slots[i].preparation.Outline(ctx, reporter{nil, spec.Name}, p.slots[i].ready())
+	from, err := p.slots[i].Outline(ctx)
 	if err != nil {
-		return nil, preparationError(spec.Name, err)
+		return nil, err
 	}
 	o = &Outline{IR: from.IR, Missing: from.Missing, Faults: from.Faults, program: p, from: from}
 	for k, img := range from.Images {

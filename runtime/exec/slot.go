@@ -67,6 +67,13 @@ func (s *Slot) Ready() *prepare.Method {
 	return s.done
 }
 
+// Outline describes the method before any pass changes it.
+func (s *Slot) Outline(ctx context.Context) (*prepare.Outline, error) {
+	p := &s.preparation
+	o, err := p.Outline(ctx, reporter{nil, p.observers.Faults, p.Method.Name}, s.Ready())
+	return o, p.observers.Prepare(p.Method.Name, err)
+}
+
 // join returns the prepared data if there is any, else the running attempt or a new one.
 func (s *Slot) join(ctx context.Context, p *Program) (*prepare.Method, *attempt) {
 	s.mu.Lock()

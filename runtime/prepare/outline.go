@@ -167,4 +167,3 @@ func inputsOf(m *pte.Method, index int) int {
 	}
 	return 0
 }
-

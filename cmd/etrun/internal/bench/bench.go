@@ -29,10 +29,6 @@ type Arm struct {
 type Plan struct {
 	Duration time.Duration // steady state of all arms together
 	Rate     float64       // runs per second, 0 for back to back
-
-	// Begun is called before the first run of an arm, and before each block of the steady state with the time since its
-	// beginning. It may be nil.
-	Begun func(first int, steady time.Duration)
 }
 
 // The steady state of several arms consists of blocks in which each arm has two cells, in
@@ -51,10 +47,7 @@ func (p Plan) Measure(ctx context.Context, arms []*Arm) error {
 	if p.Rate > 0 {
 		pace.interval = time.Duration(float64(time.Second) / p.Rate)
 	}
-	for i, a := range arms {
-		if p.Begun != nil {
-			p.Begun(i, 0)
-		}
+	for _, a := range arms {
 		if err := p.begin(pace, a); err != nil {
 			return err
 		}
@@ -67,9 +60,6 @@ func (p Plan) Measure(ctx context.Context, arms []*Arm) error {
 				return err
 			}
 			reopening += took
-		}
-		if p.Begun != nil {
-			p.Begun(len(arms), time.Since(begun))
 		}
 		if err := block(pace, arms); err != nil {
 			return err

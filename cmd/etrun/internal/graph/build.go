@@ -42,7 +42,7 @@ func (b *builder) build(ctx context.Context) error {
 		b.out.Fault = valuetext.Cut(session.WithHint(err).Error())
 	default:
 		defer m.Close()
-		b.plan = m.Plan()
+		b.plan = m.Report().Plan
 	}
 	if b.plan != nil && b.lowered {
 		b.m, b.infos = b.plan.Method, m.Delegates()

@@ -211,7 +211,7 @@ func (l *loadCommand) measure(ctx context.Context, sender load.Sender, report *l
 		if p.Rate > 0 {
 			what = fmt.Sprintf("%g requests per second", p.Rate)
 		}
-		l.Progress.During(p.Warmup+p.Duration, "%s", what)
+		l.Progress.During(p.Warmup+p.Duration, "level %d of %d: %s", i+1, len(levels), what)
 		report.Levels = append(report.Levels, p.Run(ctx, sender))
 	}
 	report.Interrupted = ctx.Err() != nil
