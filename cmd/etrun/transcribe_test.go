@@ -18,10 +18,10 @@ func TestTranscribe(t *testing.T) {
 		code       int
 		out, note  string
 	}{
-		{"whisper", "HEREwhisper/model.pte --audio HEREspeech.wav --language en --all-tokens", 0, "desat", "2.8 s"},
+		{"whisper", "HEREwhisper/model.pte --audio HEREspeech.wav --language en --all-tokens", 0, "desat", "2.7"},
 		{"a tokenizer elsewhere", "HEREtransducer/model.pte -a HEREspeech.wav --tokenizer HEREtransducer/tokenizer.model", 0, " ", ""},
 		{"voice", "HEREvoice/model.pte -a HEREspeech.wav", 0, "speech\n", ""},
-		{"standard input", "HEREctc/model.pte -a -", 0, "Z", "2.8 s"},
+		{"standard input", "HEREctc/model.pte -a -", 0, "Z", "2.7"},
 		{"two recordings", "HEREctc/model.pte -a HEREspeech.wav -a HEREspeech.wav", 0, folder + "speech.wav:\n", ""},
 		{"subtitles", "HEREwhisper/model.pte -a HEREspeech.wav --format vtt", 0, "WEBVTT\n\n00:00:", ""},
 		{"subtitles of two", "HEREctc/model.pte -a HEREspeech.wav -a x.wav --format srt", 2, "", "one: a file of subtitles"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/media/sound"
 	"github.com/etrun-go/etrun/speech"
@@ -267,8 +268,9 @@ func (t *command) read(ctx context.Context, file string, rate int) (samples []fl
 	if samples = sound.Resample(s.Mono(), s.Rate, rate); len(samples) == 0 {
 		return nil, 0, fmt.Errorf("%w: no samples", sound.ErrFormat)
 	}
-	t.Say("%s: %.1f s, %d Hz, %s", file, float64(len(samples))/float64(rate), s.Rate, cli.Count(s.Channels, "channel", "channels"))
-	return samples, float64(len(samples)) / float64(rate), nil
+	length = float64(len(samples)) / float64(rate)
+	t.Say("%s: %s, %d Hz, %s", file, duration.FormatMS(1000*length), s.Rate, cli.Count(s.Channels, "channel", "channels"))
+	return samples, length, nil
 }
 
 // line is a segment as text.
