@@ -5,6 +5,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
+unset ETRUN_XNNPACK # of this machine: these builds find theirs, or have none
 qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || {
 	echo "arm64: qemu-aarch64: missing; make deps installs it" >&2
 	exit 1

@@ -5,6 +5,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
+unset ETRUN_XNNPACK # of this machine: these builds find theirs, or have none
 export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath" # as dist, which compiles nothing again then
 out=$(mktemp -d)
 trap 'code=$?; [ $code = 0 ] || cat "$out/stderr" >&2; rm -rf "$out"' EXIT
