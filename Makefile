@@ -7,7 +7,7 @@ BENCHTIME ?= 1s
 FUZZTIME ?= 10m
 RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/load ./cmd/etrun/internal/output ./cmd/etrun/internal/session ./delegate/delegatetest \
 	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine ./delegate/xnnpack/internal/native \
-	./hal/cpu ./hal/ethosu ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
+	./hal/cpu ./hal/ethosu ./runtime/exec ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 # Tests of one goroutine that take long under the race detector, of the source, and of allocations, which are more there.
 RACESKIP := LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \
 	PoisonedRegions Rewrite.* ElidedViewsFollow RandomLoweredFiles ModulesWithLostUpdates LongListOfOuts Rows Elements ClampsAfter \

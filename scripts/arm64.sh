@@ -32,21 +32,25 @@ skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleF
 skipped="$skipped|TestServe[A-Z].*|TestDocumentSnippets|TestReportThroughPipes"
 go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
 	./cmd/etrun/internal/calibrate ./cmd/etrun/internal/diff ./cmd/etrun/internal/layered ./cmd/etrun/internal/picture \
-	./cmd/etrun/internal/stats ./cmd/etrun/internal/wav
+	./cmd/etrun/internal/stats ./media/sound
 # Programs against the outputs of PyTorch, and the loops of every instruction set against those in Go, on processors with dot
 # products and without.
-trap 'rm -f arm64.test delegate/xnnpack/arm64.test delegate/xnnpack/internal/goengine/arm64.test internal/simd/arm64.test' EXIT
-for package in . delegate/xnnpack delegate/xnnpack/internal/goengine internal/simd; do
+trap 'rm -f internal/integration/arm64.test delegate/xnnpack/arm64.test delegate/xnnpack/internal/goengine/arm64.test internal/simd/arm64.test' EXIT
+for package in internal/integration delegate/xnnpack delegate/xnnpack/internal/goengine internal/simd; do
 	tags=nodl
 	[ $package != internal/simd ] || tags=levels
 	go test -vet=off -tags $tags -ldflags "-s -w" -c -o $package/arm64.test ./$package
 done
 run() { # CPU FOLDER TESTS
 	echo "arm64: $2 on $1: $3"
+	(cd "$2" && "$qemu" ./arm64.test -test.list "^($3)\$" | grep -q ^Test) || {
+		echo "arm64: $2 has none of these tests" >&2
+		exit 1
+	}
 	(cd "$2" && "$qemu" -cpu "$1" ./arm64.test -test.short -test.run "^($3)\$")
 }
 for cpu in cortex-a53 cortex-a76 max; do
-	run $cpu . "TestSeeds|TestMergedDelegates"
+	run $cpu internal/integration "TestSeeds|TestMergedDelegates"
 	run $cpu delegate/xnnpack TestPrograms
 	run $cpu delegate/xnnpack/internal/goengine "TestPackedVersion|TestPackingLimits|TestPixelBlocksErrors"
 	run $cpu internal/simd "TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestInterleave|TestWinograd.*|TestRowDots"
