@@ -54,8 +54,8 @@ type Instance struct {
 	rowsKey   []byte
 
 	observed Watch
-	held     [2]int64 // planned and scratch memory reported to observers
-	most     int      // bytes of the inputs of the largest call, after which that was looked at
+	held     [2]atomic.Int64 // planned and scratch memory reported to observers
+	most     int             // bytes of the inputs of the largest call, after which that was looked at
 
 	life atomic.Int32
 }
@@ -123,12 +123,12 @@ func (m *Instance) build(ctx context.Context, w *Watch) error {
 	m.findUnbounded()
 	m.makeInputs()
 	m.hold(w)
-	if err := w.Stage(trace.StageAllocate, m.held[0], nil); err != nil {
+	if err := w.Stage(trace.StageAllocate, m.held[0].Load(), nil); err != nil {
 		return err
 	}
 	err := m.makeUnits(ctx)
 	m.hold(w)
-	if err := w.Stage(trace.StageUnits, m.held[1], err); err != nil {
+	if err := w.Stage(trace.StageUnits, m.held[1].Load(), err); err != nil {
 		return err
 	}
 	if err := w.Stage(trace.StageResolve, 0, m.makeSteps()); err != nil {
@@ -142,11 +142,10 @@ func (m *Instance) build(ctx context.Context, w *Watch) error {
 func (m *Instance) hold(w *Watch) {
 	now := [2]int64{m.memory.resident(), m.scratchBytes()}
 	for i, kind := range [...]string{trace.MemoryPlanned, trace.MemoryScratch} {
-		if now[i] != m.held[i] {
-			w.Memory(kind, now[i]-m.held[i])
+		if was := m.held[i].Swap(now[i]); now[i] != was {
+			w.Memory(kind, now[i]-was)
 		}
 	}
-	m.held = now
 }
 
 // sizer is implemented by units, and parts of the scratch, that know how much memory they have.
@@ -172,11 +171,11 @@ func (m *Instance) Memory() (planned, scratch int64) {
 		defer m.end()
 		m.hold(&m.observed)
 	}
-	return m.held[0], m.held[1]
+	return m.held[0].Load(), m.held[1].Load()
 }
 
 // Bytes returns the memory at the last look.
-func (m *Instance) Bytes() int64 { return m.held[0] + m.held[1] }
+func (m *Instance) Bytes() int64 { return m.held[0].Load() + m.held[1].Load() }
 
 // OperatorBytes returns the working memory of operators.
 func (m *Instance) OperatorBytes() int64 { return int64(m.ctx.ScratchBytes()) }
@@ -272,9 +271,8 @@ func (m *Instance) free() error {
 	if m.reference != nil {
 		first = m.reference.free()
 	}
-	m.observed.Memory(trace.MemoryPlanned, -m.held[0])
-	m.observed.Memory(trace.MemoryScratch, -m.held[1])
-	m.held = [2]int64{}
+	m.observed.Memory(trace.MemoryPlanned, -m.held[0].Swap(0))
+	m.observed.Memory(trace.MemoryScratch, -m.held[1].Swap(0))
 	for i, u := range m.units {
 		if u == nil {
 			continue
