@@ -136,7 +136,7 @@ func licenses(m *debug.Module) (texts map[string][]byte, names []string, err err
 
 func isTerms(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS"}, func(s string) bool { return strings.HasPrefix(name, s) })
+	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "UNLICENSE", "COPYING", "NOTICE", "PATENTS"}, func(s string) bool { return strings.HasPrefix(name, s) })
 }
 
 // folder is where a module's files are.
