@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/mewkiz/flac"
@@ -37,6 +38,9 @@ func flacFile(t testing.TB, channels, bits, n int, frames ...[][]int32) []byte {
 }
 
 func TestFLAC(t *testing.T) {
+	if strconv.IntSize < 64 {
+		t.Skip("the encoder that makes the files writes far too much on 32-bit systems")
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct{ channels, bits int }{{1, 16}, {2, 16}, {2, 24}, {6, 8}} {
 		var frames [][][]int32
@@ -64,7 +68,7 @@ func TestFLAC(t *testing.T) {
 		if _, err := Parse(file, int64(4*len(want)-1)); !errors.Is(err, ErrSize) {
 			t.Errorf("above the limit: %v", err)
 		}
-		for n := 0; n < len(file); n += 1 + len(file)/500 {
+		for n := range file {
 			if _, err := Parse(file[:n], 1<<20); err != nil && !errors.Is(err, ErrFormat) {
 				t.Errorf("%d of %d bytes: %v", n, len(file), err)
 			}
