@@ -1,6 +1,7 @@
 package weight
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestNewRefuses(t *testing.T) {
 		data  []byte
 	}{
 		{"too few bytes", []int{3}, make([]byte, 8)},
-		{"sizes that overflow", []int{1 << 40, 1 << 40}, make([]byte, 8)},
+		{"sizes that overflow", []int{math.MaxInt, math.MaxInt}, make([]byte, 8)},
 		{"no bytes", []int{0}, nil},
 	} {
 		if w := New("", tensor.Float32, tt.sizes, nil, tt.data, nil); w != nil {
