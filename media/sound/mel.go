@@ -7,17 +7,11 @@ import (
 
 // Parameters of the spectrograms of Whisper and of the recognisers that share its pre-processing.
 const (
-	melRate   = 16000
+	MelRate   = 16000 // samples per second
 	melWindow = 400 // samples of a frame
-	melHop    = 160 // samples between frames
+	MelHop    = 160 // samples between frames
 	melBins   = melWindow/2 + 1
 	melTop    = 8000 // Hz
-)
-
-// MelRate and MelHop are the sample rate that [Mel] is for, and the samples of a frame of its spectrograms.
-const (
-	MelRate = melRate
-	MelHop  = melHop
 )
 
 // Mel computes logarithmic mel spectrograms as Whisper's feature extractor does: frames of 400 samples under a periodic Hann window, every
@@ -49,10 +43,10 @@ func NewMel(bins int) *Mel {
 // Spectrogram writes len(samples)/160 frames to out, which has bins rows of that many elements. Samples before the first and after the last
 // are mirrored, and elements far below the maximum are raised, so that all lie between -1.5 and 2 in common recordings.
 func (m *Mel) Spectrogram(samples, out []float32) {
-	frames := len(samples) / melHop
+	frames := len(samples) / MelHop
 	top := math.Inf(-1)
 	for t := range frames {
-		m.measure(samples, t*melHop-melWindow/2)
+		m.measure(samples, t*MelHop-melWindow/2)
 		for b := range m.filters {
 			f, sum := &m.filters[b], 0.0
 			for k, w := range f.weights {
@@ -104,7 +98,7 @@ func melFilters(bins int) []melFilter {
 		lo, mid, hi := edges[b], edges[b+1], edges[b+2]
 		f := &filters[b]
 		for k := range melBins {
-			hz := float64(k) * melRate / melWindow
+			hz := float64(k) * MelRate / melWindow
 			w := min((hz-lo)/(mid-lo), (hi-hz)/(hi-mid))
 			if w <= 0 {
 				continue
