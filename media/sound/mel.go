@@ -8,8 +8,8 @@ import (
 // Parameters of the spectrograms of Whisper and of the recognisers that share its pre-processing.
 const (
 	MelRate   = 16000 // samples per second
-	melWindow = 400 // samples of a frame
-	MelHop    = 160 // samples between frames
+	melWindow = 400   // samples of a frame
+	MelHop    = 160   // samples between frames
 	melBins   = melWindow/2 + 1
 	melTop    = 8000 // Hz
 )
