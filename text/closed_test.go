@@ -147,3 +147,40 @@ func TestCallsDuringClose(t *testing.T) {
 		both.Wait()
 	}
 }
+
+// TestCloseWithinCall closes a session at the first piece of each iterator: the call still reads the memory of the instance.
+func TestCloseWithinCall(t *testing.T) {
+	ctx := context.Background()
+	prompt := []int{1, 2, 3, 4, 5}
+	for name, pieces := range map[string]func(*text.Session) iter.Seq[error]{
+		"Generate": func(s *text.Session) iter.Seq[error] {
+			return errorsOf(s.GenerateTokens(ctx, prompt, text.Options{MaxTokens: 8}))
+		},
+		"Score": func(s *text.Session) iter.Seq[error] { return errorsOf(s.Score(ctx, prompt, 2)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := openClosable(t)
+			defer c.close(t)
+			var last error
+			for last = range pieces(c.session) {
+				c.close(t)
+			}
+			if last != nil && !errors.Is(last, etrun.ErrClosed) {
+				t.Errorf("the call ends with %v, want ErrClosed", last)
+			}
+			if _, err := c.session.Tokens(); !errors.Is(err, etrun.ErrClosed) {
+				t.Errorf("a later call: got %v, want ErrClosed", err)
+			}
+		})
+	}
+}
+
+func errorsOf[P any](pieces iter.Seq2[P, error]) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		for _, err := range pieces {
+			if !yield(err) {
+				return
+			}
+		}
+	}
+}

@@ -16,8 +16,7 @@ import (
 type Session struct {
 	model  *Model
 	method *etrun.Method
-	busy   atomic.Bool
-	closed atomic.Bool
+	life   atomic.Uint32
 
 	tokens []int // computed, by position
 	logits []float32
@@ -35,6 +34,14 @@ type Session struct {
 	rows []float32   // logits converted to float32
 	gen  generation  // of the current call of Generate; its memory is reused
 }
+
+// States of life.
+const (
+	idle    = iota
+	running // in a call
+	closing // in a call, and Close was called
+	closed
+)
 
 // NewSession returns an empty session. Errors are those of etrun.Program.Load.
 func (m *Model) NewSession(ctx context.Context) (*Session, error) {
@@ -64,18 +71,26 @@ func (s *Session) emptied() *Session {
 // Model returns the model of the session.
 func (s *Session) Model() *Model { return s.model }
 
-// enter claims the session for one call; leave releases it.
+// enter claims the session for one call; leave releases it, and frees it if it was closed in the meantime: the call reads the memory of
+// the instance.
 func (s *Session) enter() error {
-	if s.closed.Load() {
-		return fmt.Errorf("text session: %w", etrun.ErrClosed)
-	}
-	if s.busy.CompareAndSwap(false, true) {
+	if s.life.CompareAndSwap(idle, running) {
 		return nil
+	}
+	if s.life.Load() != running {
+		return errClosed
 	}
 	return fmt.Errorf("text session: %w", etrun.ErrBusy)
 }
 
-func (s *Session) leave() { s.busy.Store(false) }
+var errClosed = fmt.Errorf("text session: %w", etrun.ErrClosed)
+
+func (s *Session) leave() {
+	if !s.life.CompareAndSwap(running, idle) {
+		s.life.Store(closed)
+		_ = s.free() // Close has returned
+	}
+}
 
 // Tokens returns a copy of the tokens that have been computed. The last token of a generated text
 // is computed only if another one follows.
@@ -140,14 +155,28 @@ func (s *Session) rewind(n int) {
 	}
 }
 
-// Close frees the session. A call in progress, and later ones except Model, return etrun.ErrClosed. Closing
+// Close frees the session, at the end of a call. A call in progress, and later ones except Model, return etrun.ErrClosed. Closing
 // twice is allowed.
 func (s *Session) Close() error {
-	if s.closed.Swap(true) {
-		return nil
+	for {
+		switch s.life.Load() {
+		case closing, closed:
+			return nil
+		case running:
+			if s.life.CompareAndSwap(running, closing) {
+				return nil
+			}
+		case idle:
+			if s.life.CompareAndSwap(idle, closed) {
+				return s.free()
+			}
+		}
 	}
+}
+
+func (s *Session) free() error {
 	defer s.model.batch.closed()
-	if s.busy.CompareAndSwap(false, true) && s.model.recycle(s) { // nothing uses it any more
+	if s.model.recycle(s) {
 		return nil
 	}
 	return s.method.Close()
@@ -272,6 +301,9 @@ func (s *Session) forget() {
 // execute runs the method for the tokens from position before on.
 func (s *Session) execute(ctx context.Context, before int) error {
 	s.logits = nil
+	if s.life.Load() == closing {
+		return errClosed
+	}
 	c := &s.model.call
 	if s.dirty || c.cache == CacheNone && len(s.method.StateTensors()) > 0 {
 		if err := s.method.Reset(); err != nil {
