@@ -197,7 +197,7 @@ func etrun_write_etdump(handle C.etrun_program, path, values *C.char, text **C.c
 		case path == nil:
 			return argument("path is NULL")
 		case p.events == nil:
-			return argument("no ETDump: the program was opened without the option etdump")
+			return argument("no ETDump: open the program with the option etdump (enable_etdump=True in Python)")
 		}
 		if err := writeFile(C.GoString(path), p.events.WriteETDump); err != nil {
 			return err
