@@ -37,6 +37,9 @@ of a CSV file (--labels), relative to FOLDER: pictures, .npy, .wav or raw elemen
 are the numbers or the names of classes. The names are in the order of the scores: the
 lines of --classes; without it numbers stand for themselves, and names are in alphabetical
 order. --options apply to each file, as after its name in --input.
+
+With --decode ctc the labels are texts, the classes their symbols, and the result is the
+character error rate.
 `
 
 func newEval(a *app) *cobra.Command {
@@ -48,6 +51,7 @@ func newEval(a *app) *cobra.Command {
 		Example: "  etrun eval testdata/digits/xnnpack.pte testdata/digits/samples\n" +
 			"  etrun eval model.pte val --labels val.csv --classes names.txt \\\n" +
 			"    --options resize=256,mean=imagenet,std=imagenet\n" +
+			"  etrun eval ocr.pte lines --labels texts.csv --decode ctc --classes symbols.txt\n" +
 			"  etrun eval model.pte val --json | jq '.classes[] | select(.top1 < .samples)'",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -62,12 +66,16 @@ func newEval(a *app) *cobra.Command {
 	flags.StringVar(&e.labels, "labels", "", "labels of the files in `FILE`.csv, with the columns file and label")
 	flags.StringVar(&e.classes.labels, "classes", "", "names of the classes in the lines of `FILE`, or a JSON list")
 	flags.StringVar(&e.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
+	flags.Var(&e.classes.decoders, "decode", "labels are texts, which output N, by default 0, has as ctc")
 	flags.IntVar(&e.scores, "scores", 0, "output `N` has the scores")
 	e.AddFlags(flags)
 	return c
 }
 
 func (e *evalCommand) run(ctx context.Context, path, folder string) error {
+	if len(e.classes.decoders) > 1 {
+		return session.Usage("--decode twice, want one text of each file")
+	}
 	samples, err := e.samples(ctx, folder)
 	if err != nil {
 		return err
@@ -75,9 +83,11 @@ func (e *evalCommand) run(ctx context.Context, path, folder string) error {
 	if err := e.classes.readLabels(ctx); err != nil {
 		return err
 	}
-	names, err := evaluate.Classes(samples, e.classes.scores.Labels)
-	if err != nil {
-		return err
+	var names []string
+	if len(e.classes.decoders) == 0 {
+		if names, err = evaluate.Classes(samples, e.classes.scores.Labels); err != nil {
+			return err
+		}
 	}
 	s, err := session.Open(ctx, path, &e.Options)
 	if err != nil {
@@ -88,6 +98,9 @@ func (e *evalCommand) run(ctx context.Context, path, folder string) error {
 		return err
 	}
 	e.later = input.CutOnce(e.Say)
+	if len(e.classes.decoders) > 0 {
+		return e.texts(ctx, s, samples)
+	}
 	t := evaluate.NewTally(len(names))
 	begun := time.Now()
 	err = e.all(ctx, s, samples, t)

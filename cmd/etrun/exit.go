@@ -34,7 +34,7 @@ type exit struct {
 var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
-	{2, "usage", "wrong usage, or a file cannot be opened", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget,
+	{2, "usage", "wrong usage, or a file cannot be opened", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget, output.ErrDecode,
 		evaluate.ErrSamples, errFile, speech.ErrOption, sound.ErrFormat, sound.ErrUnsupported}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize, sound.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported,

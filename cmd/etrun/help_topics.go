@@ -28,8 +28,8 @@ type topic struct {
 // topics are the groups of flags of commands; the shared ones follow, and the flags of none come last.
 var topics = map[string][]topic{
 	"run": {
-		{"Inputs", []string{"method", "input", "next", "jsonl", "reset", "seed"}},
-		{"Outputs", []string{"output", "output-dir", "output-npz", "top-k", "softmax", "labels"}},
+		{"Inputs", []string{"method", "input", "next", "feed", "jsonl", "reset", "seed"}},
+		{"Outputs", []string{"output", "output-dir", "output-npz", "decode", "top-k", "softmax", "labels"}},
 		{"Time and values of instructions", []string{"repeat", "profile", "trace", "etdump", "etdump-values", "pprof", "flame", "dump-intermediates", "trap-nan"}},
 	},
 	"generate": {

@@ -42,6 +42,7 @@ var jsonObjects = []struct {
 	{"embed", "etrun.embed/1", embed.Report{}},
 	{"transcribe", "etrun.transcribe/1", transcribe.Report{}},
 	{"eval", "etrun.eval/1", evalReport{}},
+	{"eval --decode", "etrun.eval.text/1", evalTextReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compare.Report{}},

@@ -22,8 +22,10 @@ type outcome struct {
 	*app
 	dir, npz string // from the command line, empty if not set
 	targets  targets
+	decoders decoders
 	scores   output.Scores
-	labels   string // a file, empty for none
+	labels   string   // a file, empty for none
+	symbols  []string // its lines, with the spaces that can be symbols of texts
 	folder   *output.Folder
 	archive  *output.Archive
 	entries  [][]output.Entry // by call
@@ -46,12 +48,30 @@ func (l *targets) String() string { return "" }
 // Type implements pflag.Value.
 func (l *targets) Type() string { return "[N=]FILE" }
 
+// decoders read what outputs mean; it is a flag value.
+type decoders []*output.Decoder
+
+// Set implements pflag.Value.
+func (l *decoders) Set(text string) error {
+	d, err := output.ParseDecoder(text)
+	*l = append(*l, d)
+	return err
+}
+
+// String implements pflag.Value.
+func (l *decoders) String() string { return "" }
+
+// Type implements pflag.Value.
+func (l *decoders) Type() string { return "[N=]KIND" }
+
 func (o *outcome) addFlags(flags *pflag.FlagSet) {
 	flags.VarP(&o.targets, "output", "o",
 		"write output N, by default 0, as .npy, .json, .png, .wav or .bin; :npy etc. overrides the extension; may be repeated")
 	flags.StringVar(&o.dir, "output-dir", "",
 		"write out0.bin, out1.bin, … and outputs.json to `DIR`, those of further calls to DIR/call1, …")
 	flags.StringVar(&o.npz, "output-npz", "", "write the outputs as NumPy arrays in logical order to `FILE`.npz")
+	flags.Var(&o.decoders, "decode", "read what output N, by default 0, means: as ctc (texts, with the symbols of --labels), spans, boxes or map; "+
+		"may be repeated")
 	flags.IntVar(&o.scores.Top, "top-k", 0, "show the `K` largest elements of single-row outputs (default: 5 for logits)")
 	flags.BoolVar(&o.scores.Softmax, "softmax", false, "show them as probabilities")
 	flags.StringVar(&o.labels, "labels", "", "label them with the lines of `FILE`, one per class, or a JSON list")
@@ -131,7 +151,7 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 			return err
 		}
 	}
-	o.scored = o.scored || o.folder == nil && slices.ContainsFunc(outputs, o.scores.Shows)
+	o.scored = o.scored || len(o.decoders) > 0 || o.folder == nil && slices.ContainsFunc(outputs, o.scores.Shows)
 	var entries []output.Entry
 	switch {
 	case o.folder != nil:
@@ -144,8 +164,32 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 			o.scores.Print(o.Out, i, v)
 		}
 	}
+	if err == nil {
+		err = o.decode(outputs, st, entries)
+	}
 	o.entries = append(o.entries, entries)
 	return err
+}
+
+func (o *outcome) scene(st *session.Step) *output.Scene {
+	return &output.Scene{Symbols: o.symbols, Labels: o.scores.Labels, Seconds: st.Seconds()}
+}
+
+// decode shows what outputs mean, or adds it to their entries.
+func (o *outcome) decode(outputs []*tensor.Value, st *session.Step, entries []output.Entry) error {
+	for _, d := range o.decoders {
+		found, err := d.Decode(outputs, o.scene(st))
+		if err != nil {
+			return err
+		}
+		if entries != nil {
+			entries[d.Index].Decoded = found
+		}
+		if !o.JSON {
+			d.Print(o.Out, found)
+		}
+	}
+	return nil
 }
 
 // warn reports flags without effect.
@@ -174,6 +218,7 @@ func (o *outcome) readLabels(ctx context.Context) error {
 		list = strings.Split(strings.TrimRight(string(text), "\r\n"), "\n")
 	}
 	for _, label := range list {
+		o.symbols = append(o.symbols, strings.TrimRight(label, "\r"))
 		o.scores.Labels = append(o.scores.Labels, cli.Printable(strings.TrimSpace(label)))
 	}
 	return nil

@@ -24,6 +24,7 @@ type runCommand struct {
 	profileFlags
 	layers.Intermediates
 	calls  session.Calls
+	feed   session.FedList
 	repeat int
 	lines  bool // inputs are lines of standard input
 	reset  bool // between lines
@@ -37,6 +38,8 @@ const runExamples = `  etrun model.pte                               random inpu
     --labels classes.txt --softmax --top-k 3
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
+  etrun vad.pte -i speech.wav:frame=576,hop=512,pad=64 --feed 1=1 --decode spans
+  etrun ocr.pte -i line.png --decode ctc --labels symbols.txt
   etrun model.pte --jsonl < lines.jsonl         many inputs, a line each
   etrun model.pte --profile --trace trace.json  time by operator`
 
@@ -55,7 +58,9 @@ Inputs are assigned in the order of the method, or by index or name (0=x.bin):
                           EXIF orientation, unless orientation=stored;
                           without a size: the nearest that the model accepts
   x.wav                   a recording, with :rate=16000 (reject others) or
-                          resample=16000,channel=mix,length=fit
+                          resample=16000,channel=mix,length=fit; with
+                          frame=512,hop=512 a run for each part, whose outputs
+                          are those of all, along a new first dimension
   int:5 float:0.5 bool:true str:text none
   zeros ones rand         each also with :sizes or :dtype:sizes
 The format is detected by content, then by extension. - is standard input.
@@ -80,6 +85,7 @@ func newRun(a *app) *cobra.Command {
 	flags := c.Flags()
 	r.calls.AddFlags(flags)
 	r.Options.AddFlags(flags)
+	flags.Var(&r.feed, "feed", "output OUT is input IN of the next frame or call; the input begins with zeros if it is not set; may be repeated")
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
 	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")
@@ -142,6 +148,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
+	s.Fed = r.feed
 	if err := s.Prepare(ctx, r.calls); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type lineReport struct {
 	Line     int               `json:"line"`               // of standard input, from 1
 	RunMS    float64           `json:"run_ms"`             // without reading the inputs
 	Outputs  []json.RawMessage `json:"outputs,omitempty"`  // nested lists and numbers; NaN and infinities as text
+	Decoded  []any             `json:"decoded,omitempty"`  // what each --decode read
 	Warnings []string          `json:"warnings,omitempty"` // what of pictures was cut off
 	Error    *failure          `json:"error,omitempty"`    // of this line
 }
@@ -46,6 +47,9 @@ func (r *runCommand) checkLines() error {
 	if len(r.calls) > 1 || len(r.calls[0].Inputs) > 0 {
 		return session.Usage("--jsonl reads the inputs from standard input; remove --input and --next")
 	}
+	if len(r.feed) > 0 {
+		return session.Usage("--feed is for the frames of a recording and the calls after --next")
+	}
 	if r.repeat > 1 || r.JSON || len(r.targets) > 0 || r.dir != "" || r.npz != "" || r.profileFlags.wanted() || r.Intermediates.Wanted() {
 		return session.Usage("--jsonl writes a line with the outputs for each line of inputs; remove --repeat, --json, --output and the flags " +
 			"of profiles")
@@ -57,6 +61,9 @@ func (r *runCommand) checkLines() error {
 // it is reset.
 func (r *runCommand) runLines(ctx context.Context, path string) error {
 	if err := r.checkLines(); err != nil {
+		return err
+	}
+	if err := r.readLabels(ctx); err != nil {
 		return err
 	}
 	s, err := session.Open(ctx, path, &r.Options)
@@ -118,7 +125,7 @@ func (r *runCommand) line(ctx context.Context, s *session.Session, text []byte, 
 	}
 	if fault != nil {
 		end := exitOf(fault)
-		report.Outputs, report.Error = nil, &failure{"etrun.error/1", end.name, end.code, advice.Command(fault.Error())}
+		report.Outputs, report.Decoded, report.Error = nil, nil, &failure{"etrun.error/1", end.name, end.code, advice.Command(fault.Error())}
 		if done.failed++; done.first == nil {
 			done.first = fault
 		}
@@ -161,6 +168,11 @@ func (r *runCommand) runLine(ctx context.Context, s *session.Session, text []byt
 			var text []byte
 			text, err = output.JSON(outputs[i])
 			report.Outputs = append(report.Outputs, text)
+		}
+		for i := 0; i < len(r.decoders) && err == nil; i++ {
+			var found any
+			found, err = r.decoders[i].Decode(outputs, r.scene(st))
+			report.Decoded = append(report.Decoded, found)
 		}
 		return err
 	})

@@ -85,3 +85,23 @@ func TestClasses(t *testing.T) {
 		}
 	}
 }
+
+func TestTexts(t *testing.T) {
+	for _, c := range []struct {
+		sample, read string
+		edits        int
+	}{
+		{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"Straße", "Strase", 1}, {"ab", "ba", 2},
+	} {
+		var x Texts
+		if got := x.Add(c.sample, c.read); got != c.edits || (x.Exact == 1) != (got == 0) {
+			t.Errorf("%q read as %q: got %d, want %d", c.sample, c.read, got, c.edits)
+		}
+	}
+	x := Texts{}
+	x.Add("abcd", "abxd")
+	x.Add("abcd", "abcd")
+	if x.Rate() != 0.125 || x.Exact != 1 || x.Samples != 2 {
+		t.Errorf("got %+v, want a rate of 1 in 8", x)
+	}
+}

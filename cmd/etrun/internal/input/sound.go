@@ -23,6 +23,9 @@ type SoundRecipe struct {
 	Mix      bool // use the mean of all channels
 	Channel  int  // else this one, counted from 1; 0 if the file has only one
 	Fit      bool // pad with zeros or truncate to the input's length
+	Frame    int  // samples of a frame: a run for each; 0: one run with all samples
+	Hop      int  // samples from one frame to the next; 0: Frame
+	Pad      int  // zeros before the first frame's samples
 }
 
 // soundKeys are the options for recordings.
@@ -44,6 +47,17 @@ var soundKeys = map[string]func(*SoundRecipe, string) error{
 		}
 		return nil
 	},
+	"frame": func(r *SoundRecipe, text string) error { return setCount(&r.Frame, text) },
+	"hop":   func(r *SoundRecipe, text string) error { return setCount(&r.Hop, text) },
+	"pad":   func(r *SoundRecipe, text string) error { return setCount(&r.Pad, text) },
+}
+
+func setCount(n *int, text string) (err error) {
+	const most = 1 << 30
+	if *n, err = strconv.Atoi(text); err != nil || *n < 1 || *n > most {
+		return fmt.Errorf("want a number of samples, 1 to %d", most)
+	}
+	return nil
 }
 
 func setRate(rate *int, text string) (err error) {
@@ -60,12 +74,20 @@ func parseSoundRecipe(text string) (r SoundRecipe, err error) {
 		key, value, _ := strings.Cut(field, "=")
 		set := soundKeys[key]
 		if set == nil {
-			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length%s", key,
+			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length, frame, hop, pad%s", key,
 				nearest.Hint(key, slices.Collect(maps.Keys(soundKeys))))
 		}
 		if err := set(&r, value); err != nil {
 			return r, fmt.Errorf("%s: %w", field, err)
 		}
+	}
+	switch {
+	case r.Hop+r.Pad > 0 && r.Frame == 0:
+		return r, errors.New("hop and pad are for frames: set frame=N, too")
+	case r.Pad > r.Frame:
+		return r, errors.New("pad is above frame")
+	case r.Fit && r.Frame > 0:
+		return r, errors.New("frame with length=fit: the last frame is padded with zeros")
 	}
 	return r, nil
 }
@@ -95,7 +117,11 @@ func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.T
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := s.Sound.sizes(len(samples), slot)
+	n := len(samples)
+	if s.Sound.Frame > 0 {
+		n = s.Sound.Frame
+	}
+	sizes, err := s.Sound.sizes(n, slot)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +132,13 @@ func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.T
 	}
 	if err := storeSamples(t, samples, from.Integers); err != nil {
 		return nil, mismatch("%w, want %s", err, want(slot))
+	}
+	if s.Sound.Frame > 0 {
+		if r.Frames != nil {
+			return nil, mismatch("a second recording in frames, want one")
+		}
+		r.Frames = newFrames(index, &s.Sound, samples, from)
+		said += fmt.Sprintf(", %d frames of %d", r.Frames.Count(), n)
 	}
 	r.Say("input %d: %s: %d samples%s", index, s.Path, len(samples), said)
 	return t, nil

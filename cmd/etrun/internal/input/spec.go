@@ -63,7 +63,7 @@ var (
 	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
 	// Options determine the kind of a file if its extension does not.
 	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout|orientation)=[^:]*)$`)
-	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length)=[^:]*)$`)
+	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length|frame|hop|pad)=[^:]*)$`)
 )
 
 // Parse parses [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .safetensors, .json, .png,

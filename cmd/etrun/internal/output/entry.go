@@ -21,6 +21,7 @@ type Entry struct {
 	Value    any      `json:"value,omitempty"` // scalars; NaN and infinities as text
 	Items    []Entry  `json:"items,omitzero"`  // lists
 	Summary  *Summary `json:"summary,omitempty"`
+	Decoded  any      `json:"decoded,omitempty"` // what --decode read: texts, spans or boxes
 }
 
 // Describer makes entries.

@@ -2,6 +2,9 @@ package session
 
 import (
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -13,6 +16,33 @@ type Call struct {
 	Method string // empty: that of the previous call, or forward
 	Inputs []input.Spec
 }
+
+// Fed is an output that is an input of the next run.
+type Fed struct{ Output, Input int }
+
+// FedList are the pairs of --feed; it is a flag value.
+type FedList []Fed
+
+// Set implements pflag.Value.
+func (l *FedList) Set(text string) error {
+	from, to, ok := strings.Cut(text, "=")
+	i, err := strconv.Atoi(from)
+	k, otherErr := strconv.Atoi(to)
+	if !ok || err != nil || otherErr != nil || i < 0 || k < 0 {
+		return errors.New("want OUTPUT=INPUT, two indexes")
+	}
+	if slices.ContainsFunc(*l, func(f Fed) bool { return f.Input == k }) {
+		return errors.New("input " + to + " is fed already")
+	}
+	*l = append(*l, Fed{i, k})
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *FedList) String() string { return "" }
+
+// Type implements pflag.Value.
+func (l *FedList) Type() string { return "OUT=IN" }
 
 // Calls are the calls of a command line. Their flags depend on the order, so each is
 // recorded when it is parsed: --next starts a call, --method and --input apply to the

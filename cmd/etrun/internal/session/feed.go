@@ -32,7 +32,7 @@ func (s *Session) Feed(ctx context.Context, specs []input.Spec, say func(format 
 		return err
 	}
 	r := &input.Resolver{Seed: s.options.Seed, Limit: s.options.InputLimit(), Say: say, Attempt: st.attempt}
-	st.Values, err = r.Resolve(ctx, specs, meta.Inputs)
-	st.pictures = r.Pictures
+	values, err := r.Resolve(ctx, specs, meta.Inputs)
+	st.keeps(r, values)
 	return err
 }

@@ -26,6 +26,7 @@ type Session struct {
 	Path   string
 	Steps  []*Step       // prepared calls, in order
 	Loaded time.Duration // from Open to the end of the last Prepare
+	Fed    FedList       // outputs that are inputs of the next run; set before Prepare
 
 	options    *Options
 	begun      time.Time
@@ -144,13 +145,22 @@ func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
 		s.methods[meta.Name] = m
 		s.order = append(s.order, m)
 	}
+	if err := s.checkFed(c, m, len(meta.Inputs)); err != nil {
+		return err
+	}
 	resolver := &input.Resolver{Seed: s.options.Seed + uint64(len(s.Steps)), Limit: s.inputBytes, Say: s.options.Say}
 	values, err := s.values(ctx, resolver, c, meta, given)
 	s.inputBytes = resolver.Limit
-	if err == nil {
-		s.Steps = append(s.Steps, &Step{Callee: m, Values: values, pictures: resolver.Pictures})
+	if err != nil {
+		return err
 	}
-	return err
+	st := &Step{Callee: m, fed: s.Fed}
+	if n := len(s.Steps); n > 0 {
+		st.before = s.Steps[n-1]
+	}
+	st.keeps(resolver, values)
+	s.Steps = append(s.Steps, st)
+	return nil
 }
 
 // load loads a method. Methods after the first share its state, as programs with several

@@ -18,6 +18,9 @@ type Step struct {
 
 	pictures []*input.Sized // among the values
 	attempt  int            // the last that the program accepted
+	series   *series        // of a recording in frames, nil for one run
+	fed      []Fed          // outputs of the run before that are inputs
+	before   *Step          // with those of the first run, nil for none
 }
 
 // Execute sets the inputs, runs the call and records its time. If it fails, pictures whose sizes the program may not accept are
@@ -62,8 +65,30 @@ func (s *Step) resize(ctx context.Context) (more bool) {
 	return more
 }
 
-func (s *Step) execute(ctx context.Context) error {
+func (s *Step) execute(ctx context.Context) (err error) {
+	begun := len(s.Took)
+	s.Took = append(s.Took, 0)
+	if s.series != nil {
+		err = s.executeSeries(ctx)
+	} else {
+		err = s.executeOnce(ctx, s.before)
+	}
+	if err != nil && s.Took[begun] == 0 { // it did not run
+		s.Took = s.Took[:begun]
+	}
+	return err
+}
+
+// executeOnce runs the call on its values, and on the outputs of a step.
+func (s *Step) executeOnce(ctx context.Context, before *Step) error {
+	fed, err := s.outputsOf(before)
+	if err != nil {
+		return err
+	}
 	for i, v := range s.Values {
+		if k := slices.IndexFunc(s.fed, func(f Fed) bool { return f.Input == i }); k >= 0 && fed != nil {
+			v = *fed[k]
+		}
 		if err := s.SetValue(i, v); err != nil {
 			return err
 		}
@@ -71,12 +96,27 @@ func (s *Step) execute(ctx context.Context) error {
 	executing.Add(1)
 	defer executing.Add(-1)
 	begun := time.Now()
-	err := s.Callee.Execute(ctx)
-	s.Took = append(s.Took, time.Since(begun))
+	err = s.Callee.Execute(ctx)
+	s.Took[len(s.Took)-1] += time.Since(begun)
 	if err != nil {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// outputsOf returns copies of the outputs of a step that are fed to this one, nil for no step: inputs can share their memory.
+func (s *Step) outputsOf(before *Step) (list []*tensor.Value, err error) {
+	if before == nil {
+		return nil, nil
+	}
+	for _, f := range s.fed {
+		v, err := before.Callee.Output(f.Output)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Clone(&v))
+	}
+	return list, nil
 }
 
 // CloneOutputs returns copies of the outputs of the last run.
@@ -110,7 +150,7 @@ func Clone(v *tensor.Value) *tensor.Value {
 func (s *Step) Outputs() ([]*tensor.Value, error) {
 	outputs := make([]*tensor.Value, s.NumOutputs())
 	for i := range outputs {
-		v, err := s.Output(i)
+		v, err := s.output(i)
 		if err != nil {
 			return nil, err
 		}
