@@ -1,5 +1,5 @@
-// Package decode reads what programs return: texts from classes of frames, spans from probabilities, boxes from maps and rows of scores.
-// It works on slices of elements in logical order, of any program.
+// Package decode reads what programs return, with no compatibility promise: texts from classes of frames, spans from probabilities, boxes
+// from maps and rows of scores. It works on slices of elements in logical order, of any program.
 package decode
 
 import (
@@ -109,8 +109,8 @@ type Box struct {
 
 func (b *Box) area() float32 { return max(b.Right-b.Left, 0) * max(b.Bottom-b.Top, 0) }
 
-// Overlap returns the intersection of two boxes over their union, 0 to 1.
-func Overlap(a, b *Box) float32 {
+// overlap returns the intersection of two boxes over their union, 0 to 1.
+func overlap(a, b *Box) float32 {
 	both := Box{Left: max(a.Left, b.Left), Top: max(a.Top, b.Top), Right: min(a.Right, b.Right), Bottom: min(a.Bottom, b.Bottom)}
 	area := both.area()
 	if union := a.area() + b.area() - area; union > 0 {
@@ -121,7 +121,7 @@ func Overlap(a, b *Box) float32 {
 
 // Best sorts boxes by score, and drops those that overlap a better one of their class by more than a limit: non-maximum suppression. It
 // keeps at most most boxes.
-func Best(list []Box, overlap float32, most int) []Box {
+func Best(list []Box, limit float32, most int) []Box {
 	slices.SortStableFunc(list, func(a, b Box) int { return cmp.Compare(b.Score, a.Score) })
 	var kept []Box
 	for i := range list {
@@ -129,7 +129,7 @@ func Best(list []Box, overlap float32, most int) []Box {
 		if len(kept) == most {
 			break
 		}
-		if !slices.ContainsFunc(kept, func(k Box) bool { return k.Class == b.Class && Overlap(&k, b) > overlap }) {
+		if !slices.ContainsFunc(kept, func(k Box) bool { return k.Class == b.Class && overlap(&k, b) > limit }) {
 			kept = append(kept, *b)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
+	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/media/decode"
 )
@@ -233,7 +234,7 @@ func (d *Decoder) Print(w io.Writer, found any) {
 		fmt.Fprintf(w, " %d\n", len(list))
 		for _, s := range list {
 			if s.End > 0 {
-				fmt.Fprintf(w, "    %.3fs to %.3fs (%s)\n", s.Start, s.End, Number(s.Score))
+				fmt.Fprintf(w, "    %s to %s (%s)\n", duration.FormatMS(1000*s.Start), duration.FormatMS(1000*s.End), Number(s.Score))
 			} else {
 				fmt.Fprintf(w, "    frames %d to %d (%s)\n", s.From, s.To-1, Number(s.Score))
 			}
