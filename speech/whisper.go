@@ -18,8 +18,10 @@ import (
 const (
 	windowSeconds  = 30
 	windowSamples  = windowSeconds * sound.MelRate
-	leastSamples   = 201  // a shorter recording has no frame
-	mostPositions  = 448  // rows of the table of positions of all Whisper models
+	leastSamples   = 201 // a shorter recording has no frame
+	mostPositions  = 448 // rows of the table of positions of all Whisper models
+	sampleSeconds  = 29  // of a window of programs that take samples, and their positions, as react-native-executorch has them
+	samplePosition = 128
 	promptTokens   = 223  // of earlier text
 	timeStep       = 0.02 // seconds per time token
 	firstTimeSteps = 50   // the first time token is at most one second
@@ -71,13 +73,17 @@ func loadWhisper(ctx context.Context, s *setup) (_ driver, err error) {
 	if err := errors.Join(w.findFeatures(), w.findInputs()); err != nil {
 		return nil, err
 	}
-	if w.positions, err = number(ctx, s.program, "get_max_seq_len", mostPositions); err != nil {
+	most := mostPositions
+	if w.mel == nil {
+		most = samplePosition
+	}
+	if w.positions, err = number(ctx, s.program, "get_max_seq_len", most); err != nil {
 		return nil, err
 	}
 	w.positions = min(w.positions, mostPositions)
-	for _, t := range w.decoder.StateTensors() { // caches are [1, heads, positions, width]
+	for _, t := range w.decoder.StateTensors() { // caches are [1, heads, positions, width] or [1, positions, heads, width]
 		if len(t.Sizes) == 4 {
-			w.positions = min(w.positions, t.Sizes[2])
+			w.positions = min(w.positions, max(t.Sizes[1], t.Sizes[2]))
 		}
 	}
 	return w, w.findNames(ctx, s)
@@ -89,7 +95,7 @@ func (w *whisper) findFeatures() error {
 	switch sizes := in.Sizes; {
 	case !in.DType.IsFloat():
 	case len(sizes) == 1 || len(sizes) == 2 && sizes[0] == 1:
-		w.limit = min(sizes[len(sizes)-1], windowSamples)
+		w.limit = min(sizes[len(sizes)-1], sampleSeconds*sound.MelRate)
 		return nil
 	case len(sizes) == 3 && sizes[0] == 1 && sizes[2] == windowSamples/sound.MelHop && sizes[1] <= 1<<10:
 		w.bins, w.mel, w.limit = sizes[1], sound.NewMel(sizes[1]), windowSamples
@@ -214,7 +220,7 @@ func (w *whisper) encode(ctx context.Context, samples []float32) error {
 
 // restart forgets the tokens of the window.
 func (w *whisper) restart() error {
-	return errors.Join(w.decoder.Reset(), w.decoder.BindInput(w.state, w.hidden)) // the encoder does not run between steps
+	return errors.Join(w.decoder.Reset(), w.decoder.BindConstant(w.state, w.hidden)) // the encoder does not run between steps
 }
 
 // step runs the decoder on a token and returns the logits of the next one, valid until the next step.
