@@ -152,8 +152,12 @@ func FuzzParse(f *testing.F) {
 		if n > limit/4 {
 			return
 		}
-		if got := Resample(s.Mono(), s.Rate, rate); int64(len(got)) != n {
-			t.Fatalf("%d samples of %d Hz, want %d", len(got), s.Rate, n)
+		want := Resample(s.Mono(), s.Rate, rate)
+		if int64(len(want)) != n {
+			t.Fatalf("%d samples of %d Hz, want %d", len(want), s.Rate, n)
+		}
+		if got, err := readAll(b, rate, 1000); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("block by block: %d samples, %v, want %d", len(got), err, len(want))
 		}
 	})
 }
