@@ -89,7 +89,7 @@ func TestSamples(t *testing.T) {
 	for name, o := range map[string][]etrun.Option{"default": nil, "not lowered": {etrun.WithLowering(etrun.LowerOff)}, "inputs are reused": {etrun.WithReusableInputs()}} {
 		p, m := sampleModel(t, o...)
 		id := func(name string) int {
-			n, _ := m.driver.(*whisper).tok.ID("<|" + name + "|>")
+			n, _ := m.idle[0].(*whisper).tok.ID("<|" + name + "|>")
 			return n
 		}
 		prompt := []int{id("startoftranscript"), id("en"), id("transcribe"), id("notimestamps")}
