@@ -180,6 +180,8 @@ func TestWebPageListens(t *testing.T) {
 		{"no translation", "", "document.getElementById('listen-translate-label').hidden", "true"},
 		{"a sound", drop(base64.StdEncoding.EncodeToString(sound)), said, "true"},
 		{"letters alone", "", "/^[A-Z ]+$/.test(document.getElementById('listen-text').textContent)", "true"},
+		{"a recording", "document.getElementById('listen-record').click()", "document.getElementById('listen-time').textContent.startsWith('recording, 2')", "true"},
+		{"its end", "document.getElementById('listen-record').click()", "document.getElementById('listen-fault').textContent + document.getElementById('listen-time').textContent.endsWith(' s') + (document.getElementById('listen-sound').duration > 0.5)", "truetrue"},
 		{"another file", drop("YWJjZGVmZw=="), "document.getElementById('listen-fault').textContent", "the browser cannot play this file"},
 		{"another model", "(s => { s.value = 'whisper'; s.dispatchEvent(new Event('change')) })(document.getElementById('listen-model'))", "document.getElementById('listen-translate-label').hidden", "false"},
 		{"its text", drop(base64.StdEncoding.EncodeToString(sound)), said, "true"},
