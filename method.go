@@ -91,7 +91,12 @@ func (m *Method) SetValue(i int, v tensor.Value) error { return m.in.SetValue(i,
 // only if the program updates the input; the next run then starts from the updated elements. Inputs
 // whose sizes have no bound cannot be bound. Reset ends the binding, unless the method was loaded
 // with WithBoundInputs. Errors are *InputError and leave the input unchanged.
-func (m *Method) BindInput(i int, t *tensor.Tensor) error { return m.in.BindInput(i, t) }
+func (m *Method) BindInput(i int, t *tensor.Tensor) error { return m.in.BindInput(i, t, false) }
+
+// BindConstant is BindInput of memory that does not change as long as it is bound. Runs may then keep what they compute from the input,
+// such as the keys and values of an encoder's result, which a decoder uses for each token: from the second run on, at the cost of memory
+// within the limits of the program. Results are the same. They also do so with inputs that stay set, except with WithReusableInputs.
+func (m *Method) BindConstant(i int, t *tensor.Tensor) error { return m.in.BindInput(i, t, true) }
 
 // BindOutput makes the method write output i directly to t's memory, starting with the next run. t
 // must have the output's type and dim order and, if its sizes vary, the largest sizes. Its memory

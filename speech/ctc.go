@@ -86,11 +86,15 @@ func (c *ctc) info(i *Info) { i.Rate, i.Times, i.Words = c.rate, true, true }
 // Close implements driver.
 func (c *ctc) Close() error { return closeAll(c.forward) }
 
+// limit implements driver.
+func (c *ctc) limit() int { return c.forward.inputs[0].Sizes[1] }
+
 // transcribe implements driver.
-func (c *ctc) transcribe(ctx context.Context, samples []float32, _ *Options, yield func(*Segment) error) (*Transcript, error) {
+func (c *ctc) transcribe(ctx context.Context, f *feed, _ *Options, yield func(*Segment) error) (*Transcript, error) {
 	t := &Transcript{}
 	var texts []string
-	for at, part := range parts(samples, c.forward.inputs[0].Sizes[1]) {
+	var failed error
+	for at, part := range f.parts(c.forward.inputs[0].Sizes[1], &failed) {
 		tokens, hop, err := c.run(ctx, part)
 		if err != nil {
 			return nil, err
@@ -117,7 +121,7 @@ func (c *ctc) transcribe(ctx context.Context, samples []float32, _ *Options, yie
 		}
 	}
 	t.Text = strings.Join(texts, " ")
-	return t, nil
+	return t, failed
 }
 
 // run returns the classes of samples, and the samples of a frame.

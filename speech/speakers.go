@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // speakers drives Sortformer: the probability of each speaker for each frame. Frames are computed in chunks behind those of the recent past
@@ -73,12 +74,11 @@ func (d *speakers) Close() error { return closeAll(d.preprocessor, d.preEncode, 
 // row is a frame: its vector, and its probabilities in the last run.
 type row struct{ vector, speakers []float32 }
 
+// limit implements driver.
+func (d *speakers) limit() int { return d.preprocessor.inputs[0].Sizes[0] }
+
 // transcribe implements driver.
-func (d *speakers) transcribe(ctx context.Context, samples []float32, o *Options, yield func(*Segment) error) (*Transcript, error) {
-	rows, err := d.rows(ctx, samples)
-	if err != nil {
-		return nil, err
-	}
+func (d *speakers) transcribe(ctx context.Context, f *feed, o *Options, yield func(*Segment) error) (*Transcript, error) {
 	t := &Transcript{}
 	open := make([]int, d.count) // the first frame of a segment, and 1; 0 for none
 	end := func(speaker, frame int) error {
@@ -89,11 +89,11 @@ func (d *speakers) transcribe(ctx context.Context, samples []float32, o *Options
 	}
 	var past []row // the kept frames, then the recent ones
 	kept := 0
-	for at := 0; at < len(rows); at += speakerChunk {
-		chunk := rows[at:min(at+speakerChunk, len(rows))]
+	at := 0
+	compute := func(chunk []row) error {
 		all := append(slices.Clone(past), chunk...)
 		if err := d.run(ctx, all); err != nil {
-			return nil, err
+			return err
 		}
 		for i, r := range all[len(past):] {
 			for speaker, p := range r.speakers {
@@ -102,7 +102,7 @@ func (d *speakers) transcribe(ctx context.Context, samples []float32, o *Options
 					open[speaker] = at + i + 1
 				case !speaks && open[speaker] > 0:
 					if err := end(speaker, at+i); err != nil {
-						return nil, err
+						return err
 					}
 				}
 			}
@@ -110,10 +110,15 @@ func (d *speakers) transcribe(ctx context.Context, samples []float32, o *Options
 		kept += max(0, len(all)-kept-speakerRecent)
 		best := d.best(all[:kept])
 		past, kept = append(best, all[kept:]...), len(best)
+		at += len(chunk)
+		return nil
+	}
+	if err := d.chunks(ctx, f, compute); err != nil {
+		return nil, err
 	}
 	for speaker, first := range open {
 		if first > 0 {
-			if err := end(speaker, len(rows)); err != nil {
+			if err := end(speaker, at); err != nil {
 				return nil, err
 			}
 		}
@@ -121,42 +126,60 @@ func (d *speakers) transcribe(ctx context.Context, samples []float32, o *Options
 	return t, nil
 }
 
-// rows returns the vectors of the frames of a recording, computed in parts that the program takes.
-func (d *speakers) rows(ctx context.Context, samples []float32) (list []row, err error) {
-	for _, part := range parts(samples, d.preprocessor.inputs[0].Sizes[0]) {
-		mel, bins, n, err := d.spectrogram(ctx, pad(part, leastFrame))
+// chunks computes the frames of a recording in chunks.
+func (d *speakers) chunks(ctx context.Context, f *feed, compute func([]row) error) (err error) {
+	var rows []row
+	for _, part := range f.parts(d.preprocessor.inputs[0].Sizes[0], &err) {
+		list, err := d.rows(ctx, part)
+		if err != nil {
+			return err
+		}
+		for rows = append(rows, list...); len(rows) >= speakerChunk; rows = slices.Clone(rows[speakerChunk:]) {
+			if err := compute(rows[:speakerChunk]); err != nil {
+				return err
+			}
+		}
+	}
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return compute(rows)
+}
+
+// rows returns the vectors of the frames of a part of a recording.
+func (d *speakers) rows(ctx context.Context, part []float32) (list []row, err error) {
+	mel, bins, n, err := d.spectrogram(ctx, pad(part, leastFrame))
+	if err != nil {
+		return nil, err
+	}
+	most := d.preEncode.inputs[0].Sizes[1]
+	for at := 0; at < n; at += most {
+		block := make([]float32, most*bins)
+		length := copy(block, mel[at*bins:min(at+most, n)*bins]) / bins
+		if err := errors.Join(d.preEncode.floats(0, block, 1, most, bins), d.preEncode.ints(1, []int64{int64(length)}, 1)); err != nil {
+			return nil, err
+		}
+		if err := d.preEncode.Execute(ctx); err != nil {
+			return nil, err
+		}
+		out, err := d.preEncode.tensor(0, 3)
 		if err != nil {
 			return nil, err
 		}
-		most := d.preEncode.inputs[0].Sizes[1]
-		for at := 0; at < n; at += most {
-			block := make([]float32, most*bins)
-			length := copy(block, mel[at*bins:min(at+most, n)*bins]) / bins
-			if err := errors.Join(d.preEncode.floats(0, block, 1, most, bins), d.preEncode.ints(1, []int64{int64(length)}, 1)); err != nil {
-				return nil, err
-			}
-			if err := d.preEncode.Execute(ctx); err != nil {
-				return nil, err
-			}
-			out, err := d.preEncode.tensor(0, 3)
-			if err != nil {
-				return nil, err
-			}
-			count, err := d.preEncode.integer(1)
-			if err != nil {
-				return nil, err
-			}
-			vectors, err := d.preEncode.result(0)
-			if err != nil {
-				return nil, err
-			}
-			width := out.Sizes[2]
-			if count < 0 || count > out.Sizes[1] || width != d.encode.inputs[0].Sizes[2] {
-				return nil, &ConventionError{Method: "pre_encode", Got: fmt.Sprintf("%d frames of %d, %d wide", count, out.Sizes[1], width), Want: "frames as encode takes them"}
-			}
-			for i := range count {
-				list = append(list, row{vector: slices.Clone(vectors[i*width : (i+1)*width])})
-			}
+		count, err := d.preEncode.integer(1)
+		if err != nil {
+			return nil, err
+		}
+		vectors, err := d.preEncode.result(0)
+		if err != nil {
+			return nil, err
+		}
+		width := out.Sizes[2]
+		if count < 0 || count > out.Sizes[1] || width != d.encode.inputs[0].Sizes[2] {
+			return nil, &ConventionError{Method: "pre_encode", Got: fmt.Sprintf("%d frames of %d, %d wide", count, out.Sizes[1], width), Want: "frames as encode takes them"}
+		}
+		for i := range count {
+			list = append(list, row{vector: slices.Clone(vectors[i*width : (i+1)*width])})
 		}
 	}
 	return list, nil
@@ -247,4 +270,21 @@ func (d *speakers) best(rows []row) []row {
 		list[i] = rows[k]
 	}
 	return list
+}
+
+// SpeakerOf returns the speaker of a segment: the one of the segments of a program of the family Speakers that shares the most time with it,
+// -1 if none does.
+func SpeakerOf(s *Segment, who []Segment) int {
+	shared := map[int]time.Duration{}
+	best := -1
+	for i := range who {
+		w := &who[i]
+		if common := min(s.End, w.End) - max(s.Start, w.Start); common > 0 {
+			shared[w.Speaker] += common
+			if best < 0 || shared[w.Speaker] > shared[best] {
+				best = w.Speaker
+			}
+		}
+	}
+	return best
 }

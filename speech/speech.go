@@ -7,9 +7,11 @@
 package speech
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,7 +87,8 @@ type setup struct {
 // driver runs the programs of a family.
 type driver interface {
 	info(i *Info)
-	transcribe(ctx context.Context, samples []float32, o *Options, yield func(*Segment) error) (*Transcript, error)
+	limit() int // samples that the program takes at once
+	transcribe(ctx context.Context, f *feed, o *Options, yield func(*Segment) error) (*Transcript, error)
 	Close() error
 }
 
@@ -96,6 +99,9 @@ type Config struct {
 	Generation []byte
 	// Vocabulary is the contents of vocab.json, and Features those of preprocessor_config.json, of CTC models.
 	Vocabulary, Features []byte
+	// Instances is the number of recordings that are computed at the same time, 1 if it is 0; others wait. Each has memory of its own,
+	// from the first recording that needs it.
+	Instances int
 }
 
 // Info describes a model.
@@ -120,7 +126,8 @@ type Options struct {
 	Seed        uint64  // of drawn tokens
 	MaxTokens   int     // Whisper: tokens of a window at most; 0: what the model has room for
 	AllTokens   bool    // Whisper: also write the tokens that generation_config.json excludes
-	Threshold   float64 // Voice, Speakers: least probability; 0: 0.5
+	Threshold   float64 // Voice, Speakers, and the detector Voice: least probability; 0: 0.5
+	Voice       *Model  // transcribe only what this detector of the family Voice takes for speech
 }
 
 // Segment is a part of a recording, with its text or its speaker.
@@ -155,12 +162,16 @@ type Transcript struct {
 	Probabilities []float32 // Voice: of speech, for each frame
 }
 
-// Model is a program of one of the families. Its methods may be called concurrently; recordings wait for each other.
+// Model is a program of one of the families. Its methods may be called concurrently: see Config.Instances.
 type Model struct {
 	family Family
 	info   Info
-	lock   sync.Mutex
-	driver driver
+	load   func(ctx context.Context) (driver, error)
+	places chan struct{} // one for each recording in progress
+
+	mu     sync.Mutex
+	idle   []driver
+	closed bool
 }
 
 // Load loads the methods of a program. The program must outlive the model.
@@ -170,12 +181,14 @@ func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
 		if !has(p, f.methods...) {
 			continue
 		}
-		d, err := f.load(ctx, &setup{&c, p})
+		m := &Model{family: f.name, info: Info{Family: f.name, Rate: 16000}, places: make(chan struct{}, max(1, c.Instances))}
+		m.load = func(ctx context.Context) (driver, error) { return f.load(ctx, &setup{&c, p}) }
+		d, err := m.load(ctx)
 		if err != nil {
 			return nil, err
 		}
-		m := &Model{family: f.name, info: Info{Family: f.name, Rate: 16000}, driver: d}
 		d.info(&m.info)
+		m.idle = []driver{d}
 		return m, nil
 	}
 	return nil, fmt.Errorf("%w: its methods are %q", ErrFamily, p.MethodNames())
@@ -184,38 +197,118 @@ func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
 // Info describes the model.
 func (m *Model) Info() Info { return m.info }
 
-// Close releases the methods.
+// Close releases the methods, those of a recording in progress at its end.
 func (m *Model) Close() error {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return m.driver.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, d := range m.idle {
+		errs = append(errs, d.Close())
+	}
+	m.idle, m.closed = nil, true
+	return errors.Join(errs...)
 }
 
 // Transcribe returns what is said in a recording, the parts of it in which somebody speaks (Voice), or who speaks when (Speakers).
 func (m *Model) Transcribe(ctx context.Context, samples []float32, o Options) (*Transcript, error) {
-	return m.Stream(ctx, samples, o, nil)
+	return m.transcribe(ctx, &feed{list: samples}, &o, func(*Segment) error { return nil })
 }
 
-// Stream is Transcribe, and calls yield with each segment as soon as it is complete. An error of yield ends it. yield may be nil.
-func (m *Model) Stream(ctx context.Context, samples []float32, o Options, yield func(*Segment) error) (*Transcript, error) {
-	if err := m.check(samples, &o); err != nil {
-		return nil, err
-	}
-	if yield == nil {
-		yield = func(*Segment) error { return nil }
-	}
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	t, err := m.driver.transcribe(ctx, samples, &o, yield)
+// Read is Transcribe of a recording that is read as it is computed, and calls yield with each segment as soon as it is complete. An error
+// of yield ends it. Besides the result, the memory does not depend on the length of the recording.
+func (m *Model) Read(ctx context.Context, from Source, o Options, yield func(*Segment) error) (*Transcript, error) {
+	return m.transcribe(ctx, &feed{from: from}, &o, yield)
+}
+
+func (m *Model) transcribe(ctx context.Context, f *feed, o *Options, yield func(*Segment) error) (t *Transcript, err error) {
+	err = m.use(ctx, o, func(d driver) error {
+		some, err := f.next(1)
+		if err == nil && len(some) == 0 {
+			err = fmt.Errorf("%w: a recording without samples", ErrOption)
+		}
+		switch {
+		case err != nil:
+		case o.Voice == nil:
+			t, err = d.transcribe(ctx, f, o, yield)
+		default:
+			t = &Transcript{}
+			err = m.utterances(ctx, d, f, o, false, func(p Part) error { return t.add(&p, yield) })
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	t.Duration = seconds(float64(len(samples)) / float64(m.info.Rate))
+	t.Duration = seconds(float64(f.at+len(f.list)) / float64(m.info.Rate))
 	return t, nil
 }
 
+// add adds an utterance.
+func (t *Transcript) add(p *Part, yield func(*Segment) error) error {
+	if t.Text != "" && !strings.HasPrefix(p.Text, " ") {
+		t.Text += " "
+	}
+	t.Text += p.Text
+	t.Language = cmp.Or(t.Language, p.Language)
+	t.Segments, t.Words, t.Tokens = append(t.Segments, p.Segments...), append(t.Words, p.Words...), append(t.Tokens, p.Tokens...)
+	for i := range p.Segments {
+		if err := yield(&p.Segments[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// use calls f with a driver that nothing else uses.
+func (m *Model) use(ctx context.Context, o *Options, f func(d driver) error) error {
+	if err := m.check(o); err != nil {
+		return err
+	}
+	select {
+	case m.places <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-m.places }()
+	d, err := m.take(ctx)
+	if err != nil {
+		return err
+	}
+	failed := true // if f panics
+	defer func() { m.put(d, failed) }()
+	err = f(d)
+	failed = err != nil && ctx.Err() == nil && !errors.Is(err, ErrOption)
+	return err
+}
+
+// take returns an idle driver, or another one.
+func (m *Model) take(ctx context.Context) (driver, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, fmt.Errorf("%w: the model", etrun.ErrClosed)
+	}
+	if n := len(m.idle); n > 0 {
+		d := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		return d, nil
+	}
+	return m.load(ctx)
+}
+
+// put returns a driver. One that failed is not used again.
+func (m *Model) put(d driver, failed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if failed || m.closed {
+		_ = d.Close() // frees memory only
+		return
+	}
+	m.idle = append(m.idle, d)
+}
+
 // check refuses options that the family does not have.
-func (m *Model) check(samples []float32, o *Options) error {
+func (m *Model) check(o *Options) error {
 	whisper := m.family == Whisper
 	for _, c := range []struct {
 		set  bool
@@ -223,15 +316,14 @@ func (m *Model) check(samples []float32, o *Options) error {
 	}{
 		{o.Language != "" && len(m.info.Languages) == 0, "a language"}, {o.Translate && !m.info.Translate, "translation"}, {o.Prompt != "" && !whisper, "a prompt"},
 		{(o.Fallback || o.Temperature != 0) && !whisper, "a temperature"}, {o.MaxTokens != 0 && !whisper, "a number of tokens"},
-		{o.Threshold != 0 && m.family != Voice && m.family != Speakers, "a threshold"},
+		{o.Threshold != 0 && m.family != Voice && m.family != Speakers && o.Voice == nil, "a threshold"},
+		{o.Voice != nil && (m.family == Voice || m.family == Speakers), "a voice detector"},
 	} {
 		if c.set {
 			return fmt.Errorf("%w: %s, for a program of the family %s", ErrOption, c.name, m.family)
 		}
 	}
 	switch {
-	case len(samples) == 0:
-		return fmt.Errorf("%w: a recording without samples", ErrOption)
 	case o.Temperature < 0 || o.Temperature > 2, o.Threshold < 0 || o.Threshold > 1, o.MaxTokens < 0:
 		return fmt.Errorf("%w: temperature %g, threshold %g, %d tokens; want 0 to 2, 0 to 1, 0 or more", ErrOption, o.Temperature, o.Threshold, o.MaxTokens)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -63,6 +64,19 @@ func loadModel(t testing.TB, name string, options ...etrun.Option) *Model {
 		}
 	})
 	return m
+}
+
+// source returns a source of samples, a few at once.
+func source(samples []float32) Source { return &slowSource{samples} }
+
+type slowSource struct{ left []float32 }
+
+func (s *slowSource) Read(p []float32) (int, error) {
+	n := copy(p[:min(len(p), 777)], s.left)
+	if s.left = s.left[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 func recording(t testing.TB) []float32 {
@@ -187,7 +201,7 @@ func TestTranscribeEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	enough := errors.New("enough")
-	if _, err := m.Stream(t.Context(), recording(t), Options{}, func(*Segment) error { return enough }); !errors.Is(err, enough) {
+	if _, err := m.Read(t.Context(), source(recording(t)), Options{}, func(*Segment) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -213,7 +227,8 @@ func TestParts(t *testing.T) {
 	}
 	clear(samples[37_000:38_000])
 	n := 0
-	for at, part := range parts(samples, 40_000) {
+	var err error
+	for at, part := range (&feed{from: source(samples)}).parts(40_000, &err) {
 		if at != n || len(part) > 40_000 || len(part) == 0 {
 			t.Fatalf("a part of %d at %d, want one at %d", len(part), at, n)
 		}
@@ -221,7 +236,7 @@ func TestParts(t *testing.T) {
 			t.Errorf("cut at %d, want in the silence from 37000 to 38000", n)
 		}
 	}
-	if n != len(samples) {
-		t.Errorf("%d samples, want %d", n, len(samples))
+	if n != len(samples) || err != nil {
+		t.Errorf("%d samples, %v, want %d", n, err, len(samples))
 	}
 }

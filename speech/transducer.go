@@ -97,10 +97,14 @@ func (t *transducer) Close() error { return closeAll(t.preprocessor, t.encoder, 
 // timed is a token and its frames.
 type timed struct{ id, first, frames int }
 
+// limit implements driver.
+func (t *transducer) limit() int { return t.samples }
+
 // transcribe implements driver. Recordings that are longer than the program takes are cut where they are quiet.
-func (t *transducer) transcribe(ctx context.Context, samples []float32, _ *Options, yield func(*Segment) error) (*Transcript, error) {
+func (t *transducer) transcribe(ctx context.Context, f *feed, _ *Options, yield func(*Segment) error) (*Transcript, error) {
 	result := &Transcript{}
-	for at, part := range parts(samples, t.samples) {
+	var failed error
+	for at, part := range f.parts(t.samples, &failed) {
 		tokens, err := t.run(ctx, pad(part, leastFrame))
 		if err != nil {
 			return nil, err
@@ -124,7 +128,7 @@ func (t *transducer) transcribe(ctx context.Context, samples []float32, _ *Optio
 		}
 		result.Text += text
 	}
-	return result, nil
+	return result, failed
 }
 
 // leastFrame is the least number of samples of a run, a tenth of a second.

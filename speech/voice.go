@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// voice drives Silero's detector: a probability of speech for each frame, from the frame, the end of the one before, and a state.
-type voice struct {
+// voiceDriver drives Silero's detector: a probability of speech for each frame, from the frame, the end of the one before, and a state.
+type voiceDriver struct {
 	forward         *method
 	rate            int
 	window, context int // samples of a frame, and of the one before
@@ -14,7 +14,7 @@ type voice struct {
 }
 
 func loadVoice(ctx context.Context, s *setup) (_ driver, err error) {
-	v := &voice{}
+	v := &voiceDriver{}
 	defer func() {
 		if err != nil {
 			_ = v.Close()
@@ -42,22 +42,18 @@ func loadVoice(ctx context.Context, s *setup) (_ driver, err error) {
 	return v, nil
 }
 
-func (v *voice) info(i *Info) { i.Rate, i.Times = v.rate, true }
+func (v *voiceDriver) info(i *Info) { i.Rate, i.Times = v.rate, true }
 
 // Close implements driver.
-func (v *voice) Close() error { return closeAll(v.forward) }
+func (v *voiceDriver) Close() error { return closeAll(v.forward) }
 
 // transcribe implements driver: segments are the frames whose probability is above the threshold.
-func (v *voice) transcribe(ctx context.Context, samples []float32, o *Options, yield func(*Segment) error) (*Transcript, error) {
+func (v *voiceDriver) transcribe(ctx context.Context, in *feed, o *Options, yield func(*Segment) error) (*Transcript, error) {
 	t := &Transcript{}
-	size := 1
-	for _, n := range v.state {
-		size *= n
-	}
-	if err := v.forward.floats(1, make([]float32, size), v.state...); err != nil {
+	x, err := v.start()
+	if err != nil {
 		return nil, err
 	}
-	x := make([]float32, v.context+v.window)
 	open := -1
 	end := func(frame int) error {
 		second := float64(v.window) / float64(v.rate)
@@ -66,15 +62,20 @@ func (v *voice) transcribe(ctx context.Context, samples []float32, o *Options, y
 		t.Segments = append(t.Segments, s)
 		return yield(&s)
 	}
-	frames := (len(samples) + v.window - 1) / v.window
-	for f := range frames {
-		copy(x, x[v.window:])
-		n := copy(x[v.context:], samples[f*v.window:])
-		clear(x[v.context+n:])
-		p, err := v.run(ctx, x)
+	f := 0
+	for ; ; f++ {
+		samples, err := in.next(v.window)
 		if err != nil {
 			return nil, err
 		}
+		if len(samples) == 0 {
+			break
+		}
+		p, err := v.next(ctx, x, samples)
+		if err != nil {
+			return nil, err
+		}
+		in.pass(len(samples))
 		t.Probabilities = append(t.Probabilities, p)
 		switch speech := float64(p) > o.threshold(); {
 		case speech && open < 0:
@@ -86,13 +87,33 @@ func (v *voice) transcribe(ctx context.Context, samples []float32, o *Options, y
 		}
 	}
 	if open >= 0 {
-		return t, end(frames)
+		return t, end(f)
 	}
 	return t, nil
 }
 
+// start begins a recording: it returns a frame of silence.
+func (v *voiceDriver) start() ([]float32, error) {
+	size := 1
+	for _, n := range v.state {
+		size *= n
+	}
+	return make([]float32, v.context+v.window), v.forward.floats(1, make([]float32, size), v.state...)
+}
+
+// next returns the probability of the next samples, those of a frame or fewer, behind those in x.
+func (v *voiceDriver) next(ctx context.Context, x, samples []float32) (float32, error) {
+	copy(x, x[v.window:])
+	n := copy(x[v.context:], samples)
+	clear(x[v.context+n:])
+	return v.run(ctx, x)
+}
+
+// limit implements driver.
+func (v *voiceDriver) limit() int { return v.window }
+
 // run returns the probability of a frame and keeps the state.
-func (v *voice) run(ctx context.Context, x []float32) (float32, error) {
+func (v *voiceDriver) run(ctx context.Context, x []float32) (float32, error) {
 	if err := v.forward.floats(0, x, 1, len(x)); err != nil {
 		return 0, err
 	}

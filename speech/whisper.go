@@ -18,8 +18,10 @@ import (
 const (
 	windowSeconds  = 30
 	windowSamples  = windowSeconds * sound.MelRate
-	leastSamples   = 201  // a shorter recording has no frame
-	mostPositions  = 448  // rows of the table of positions of all Whisper models
+	leastSamples   = 201 // a shorter recording has no frame
+	mostPositions  = 448 // rows of the table of positions of all Whisper models
+	sampleSeconds  = 29  // of a window of programs that take samples, and their positions, as react-native-executorch has them
+	samplePosition = 128
 	promptTokens   = 223  // of earlier text
 	timeStep       = 0.02 // seconds per time token
 	firstTimeSteps = 50   // the first time token is at most one second
@@ -34,7 +36,7 @@ type whisper struct {
 	hidden           *tensor.Tensor // the encoder's result
 	token, at, state int            // inputs of the decoder
 	positions        int
-	limit            int // samples of a window that the encoder takes
+	most             int // samples of a window that the encoder takes
 	names
 	tok tokenizer.Tokenizer
 }
@@ -71,13 +73,17 @@ func loadWhisper(ctx context.Context, s *setup) (_ driver, err error) {
 	if err := errors.Join(w.findFeatures(), w.findInputs()); err != nil {
 		return nil, err
 	}
-	if w.positions, err = number(ctx, s.program, "get_max_seq_len", mostPositions); err != nil {
+	most := mostPositions
+	if w.mel == nil {
+		most = samplePosition
+	}
+	if w.positions, err = number(ctx, s.program, "get_max_seq_len", most); err != nil {
 		return nil, err
 	}
 	w.positions = min(w.positions, mostPositions)
-	for _, t := range w.decoder.StateTensors() { // caches are [1, heads, positions, width]
+	for _, t := range w.decoder.StateTensors() { // caches are [1, heads, positions, width] or [1, positions, heads, width]
 		if len(t.Sizes) == 4 {
-			w.positions = min(w.positions, t.Sizes[2])
+			w.positions = min(w.positions, max(t.Sizes[1], t.Sizes[2]))
 		}
 	}
 	return w, w.findNames(ctx, s)
@@ -89,10 +95,10 @@ func (w *whisper) findFeatures() error {
 	switch sizes := in.Sizes; {
 	case !in.DType.IsFloat():
 	case len(sizes) == 1 || len(sizes) == 2 && sizes[0] == 1:
-		w.limit = min(sizes[len(sizes)-1], windowSamples)
+		w.most = min(sizes[len(sizes)-1], sampleSeconds*sound.MelRate)
 		return nil
 	case len(sizes) == 3 && sizes[0] == 1 && sizes[2] == windowSamples/sound.MelHop && sizes[1] <= 1<<10:
-		w.bins, w.mel, w.limit = sizes[1], sound.NewMel(sizes[1]), windowSamples
+		w.bins, w.mel, w.most = sizes[1], sound.NewMel(sizes[1]), windowSamples
 		w.features = make([]float32, w.bins*sizes[2])
 		return nil
 	}
@@ -183,12 +189,15 @@ func (w *whisper) info(i *Info) {
 	i.Times = w.times >= 0
 }
 
+// limit implements driver.
+func (w *whisper) limit() int { return w.most }
+
 // Close implements driver.
 func (w *whisper) Close() error { return closeAll(w.encoder, w.decoder) }
 
 // encode computes the encoder's result for a window, and resets the decoder: exports may keep the keys of the first window that they see.
 func (w *whisper) encode(ctx context.Context, samples []float32) error {
-	samples = samples[:min(len(samples), w.limit)]
+	samples = samples[:min(len(samples), w.most)]
 	var err error
 	if w.mel == nil {
 		sizes := slices.Clone(w.encoder.inputs[0].Sizes)
@@ -214,7 +223,7 @@ func (w *whisper) encode(ctx context.Context, samples []float32) error {
 
 // restart forgets the tokens of the window.
 func (w *whisper) restart() error {
-	return errors.Join(w.decoder.Reset(), w.decoder.BindInput(w.state, w.hidden)) // the encoder does not run between steps
+	return errors.Join(w.decoder.Reset(), w.decoder.BindConstant(w.state, w.hidden)) // the encoder does not run between steps
 }
 
 // step runs the decoder on a token and returns the logits of the next one, valid until the next step.
@@ -299,21 +308,21 @@ func (w *whisper) language(ctx context.Context, o *Options) (string, error) {
 }
 
 // transcribe implements driver: windows of 30 s, each of which begins where the last complete segment of the one before ended.
-func (w *whisper) transcribe(ctx context.Context, samples []float32, o *Options, yield func(*Segment) error) (*Transcript, error) {
+func (w *whisper) transcribe(ctx context.Context, f *feed, o *Options, yield func(*Segment) error) (*Transcript, error) {
 	t := &Transcript{}
 	if o.Times && w.times < 0 {
 		return nil, fmt.Errorf("%w: times, its tokenizer has no <|0.00|>", ErrOption)
 	}
-	if len(samples) < leastSamples {
-		return t, nil
-	}
-	for seek, first := 0, true; seek < len(samples) && (first || len(samples)-seek >= leastSamples); first = false {
-		window := samples[seek:min(seek+w.limit, len(samples))]
+	for first := true; ; first = false {
+		rest, err := f.next(w.most + 1)
+		if err != nil || len(rest) < leastSamples {
+			return t, err
+		}
+		window := rest[:min(w.most, len(rest))]
 		if err := w.encode(ctx, window); err != nil {
 			return nil, err
 		}
 		if first {
-			var err error
 			if t.Language, err = w.language(ctx, o); err != nil {
 				return nil, err
 			}
@@ -322,11 +331,11 @@ func (w *whisper) transcribe(ctx context.Context, samples []float32, o *Options,
 		if err != nil {
 			return nil, err
 		}
-		next, list, err := w.segments(d, o, seek, len(window), len(samples) <= w.limit)
+		next, list, err := w.segments(d, o, f.at, len(window), first && len(rest) <= w.most)
 		if err != nil {
 			return nil, err
 		}
-		seek = next
+		f.pass(min(next-f.at, len(window)))
 		t.Tokens = append(t.Tokens, d.tokens...)
 		for i := range list {
 			t.Segments = append(t.Segments, list[i])
@@ -336,7 +345,6 @@ func (w *whisper) transcribe(ctx context.Context, samples []float32, o *Options,
 			}
 		}
 	}
-	return t, nil
 }
 
 // suppress excludes tokens from a choice.

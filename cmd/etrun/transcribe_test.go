@@ -21,7 +21,7 @@ func TestTranscribe(t *testing.T) {
 		{"whisper", "HEREwhisper/model.pte --audio HEREspeech.wav --language en --all-tokens", 0, "desat", "2.7"},
 		{"a tokenizer elsewhere", "HEREtransducer/model.pte -a HEREspeech.wav --tokenizer HEREtransducer/tokenizer.model", 0, " ", ""},
 		{"voice", "HEREvoice/model.pte -a HEREspeech.wav", 0, "speech\n", ""},
-		{"standard input", "HEREctc/model.pte -a -", 0, "Z", "2.7"},
+		{"standard input", "HEREctc/model.pte -a -", 0, "Z", "16000 Hz"},
 		{"two recordings", "HEREctc/model.pte -a HEREspeech.wav -a HEREspeech.wav", 0, folder + "speech.wav:\n", ""},
 		{"subtitles", "HEREwhisper/model.pte -a HEREspeech.wav --format vtt", 0, "WEBVTT\n\n00:00:", ""},
 		{"subtitles of two", "HEREctc/model.pte -a HEREspeech.wav -a x.wav --format srt", 2, "", "one: a file of subtitles"},
@@ -32,6 +32,11 @@ func TestTranscribe(t *testing.T) {
 		{"a language of none", "HEREctc/model.pte -a HEREspeech.wav --language en", 2, "", "a language"},
 		{"another language", "HEREwhisper/model.pte -a HEREspeech.wav --language xx", 2, "", "want one of en, zh"},
 		{"no tokenizer", "HEREwhisper/model.pte -a HEREspeech.wav --tokenizer EMPTY", 4, "", "tokenizer"},
+		{"what a voice detector takes for speech", "HEREctc/model.pte -a HEREspeech.wav --vad HEREvoice/model.pte", 0, "", ""},
+		{"no voice detector", "HEREctc/model.pte -a HEREspeech.wav --vad HEREctc/model.pte", 4, "", "not a program of speech"},
+		{"another helper", "HEREctc/model.pte -a HEREspeech.wav --speakers HEREvoice/model.pte", 2, "", "--speakers HEREvoice/model.pte: a program of the family voice, want speakers"},
+		{"a stream", "HEREctc/model.pte -a - --stream", 0, "Z", ""},
+		{"a stream of several", "HEREctc/model.pte -a x.wav -a y.wav --stream", 2, "", "want one recording"},
 		{"another program", "../../testdata/digits/portable.pte -a HEREspeech.wav", 4, "", "not a program of speech"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,12 +47,35 @@ func TestTranscribe(t *testing.T) {
 			defer in.Close()
 			var out, notes bytes.Buffer
 			code := run(strings.Fields("transcribe "+folders.Replace(c.args)), in, &out, &notes)
-			if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(notes.String(), c.note) {
+			if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(notes.String(), folders.Replace(c.note)) {
 				t.Errorf("exit code %d, want %d; output %q, want %q; notes %q, want %q", code, c.code, out.String(), c.out, notes.String(), c.note)
 			}
 		})
 	}
-	var out, notes bytes.Buffer
+	in, err := os.Open(folder + "speech.wav")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var lines, notes bytes.Buffer
+	if code := run([]string{"transcribe", folder + "ctc/model.pte", "-a", "-", "--stream", "--json"}, in, &lines, &notes); code != 0 {
+		t.Fatal(notes.String())
+	}
+	final := 0
+	for d := json.NewDecoder(&lines); d.More(); {
+		var p transcribe.Spoken
+		if err := d.Decode(&p); err != nil || p.End <= p.Start {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if p.Final {
+			final++
+		}
+	}
+	if final == 0 {
+		t.Error("no final text")
+	}
+	var out bytes.Buffer
+	notes.Reset()
 	var r transcribe.Report
 	if code := run([]string{"transcribe", folder + "transducer/model.pte", "-a", folder + "speech.wav", "--json"}, nil, &out, &notes); code != 0 {
 		t.Fatal(notes.String())

@@ -28,3 +28,12 @@ type Block struct {
 
 // Span is the first and the last moment of a use, inclusive.
 type Span struct{ First, Last int }
+
+// Repeater is implemented by units that keep results of nodes while the inputs that these depend on do not change.
+type Repeater interface {
+	// Repeats marks inputs, by argument, that may stay the same from one call to the next, and drops what is kept. It returns the bytes
+	// that the unit will keep at its present sizes from the first call on in which they did; 0 if no results are worth it.
+	Repeats(inputs []bool) (bytes int64)
+	// Unchanged says, before each call, whether all marked inputs have the contents that they had in the call before.
+	Unchanged(same bool)
+}

@@ -26,15 +26,18 @@ func Resample(samples []float32, from, to int) []float32 {
 	out := make([]float32, Resampled(len(samples), from, to))
 	for i := range out {
 		first, weights := f.at(i)
-		lo := max(-first, 0)
-		hi := min(len(weights), len(samples)-first)
-		sum := 0.0
-		for k := lo; k < hi; k++ {
-			sum += weights[k] * float64(samples[first+k])
-		}
-		out[i] = float32(sum)
+		out[i] = product(weights, samples, first)
 	}
 	return out
+}
+
+// product weighs the samples from first on; beyond both ends they are zero.
+func product(weights []float64, samples []float32, first int) float32 {
+	sum := 0.0
+	for k := max(-first, 0); k < min(len(weights), len(samples)-first); k++ {
+		sum += weights[k] * float64(samples[first+k])
+	}
+	return float32(sum)
 }
 
 // filter has the weights of the input's samples for each phase: the results repeat after to samples, which are from samples of the input.

@@ -33,7 +33,11 @@ func Parse(file []byte, limit int64) (*Sound, error) {
 	case isFLAC(file):
 		return parseFLAC(file, limit)
 	}
-	return nil, fmt.Errorf("%w: first bytes %q, want a WAVE or FLAC file", ErrFormat, file[:min(len(file), startBytes)])
+	return nil, errStart(file)
+}
+
+func errStart(file []byte) error {
+	return fmt.Errorf("%w: first bytes %q, want a WAVE or FLAC file", ErrFormat, file[:min(len(file), startBytes)])
 }
 
 // checkSize refuses n samples of four bytes above a limit.

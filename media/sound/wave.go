@@ -1,7 +1,10 @@
 package sound
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -75,33 +78,105 @@ type format struct {
 // parseWave parses a file, whose chunks may have any order. A data chunk longer than the file, as written by recorders that write
 // to pipes, ends with the file.
 func parseWave(file []byte, limit int64) (*Sound, error) {
-	var f *format
-	var data []byte
-	for rest := file[startBytes:]; len(rest) >= 8 && (f == nil || data == nil); {
-		id, n := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
-		body := rest[8:]
-		if n > int64(len(body)) && id != "data" {
-			return nil, fmt.Errorf("%w: chunk %q of %d bytes, the file has %d more", ErrFormat, id, n, len(body))
-		}
-		body = body[:min(n, int64(len(body)))]
-		switch id {
-		case "fmt ":
-			var err error
-			if f, err = parseFormat(body); err != nil {
-				return nil, err
-			}
-		case "data":
-			data = body
-		}
-		rest = rest[min(8+len(body)+len(body)%2, len(rest)):]
+	r := bytes.NewReader(file)
+	f, n, err := findWave(r)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case data == nil:
-		return nil, fmt.Errorf("%w: no samples", ErrFormat)
-	case f == nil:
-		return nil, fmt.Errorf("%w: samples without their format", ErrFormat)
+	data := file[len(file)-r.Len():][:min(n, int64(r.Len()))]
+	if f == nil {
+		if _, err := r.Seek(int64(len(data)+len(data)%2), io.SeekCurrent); err != nil {
+			return nil, err
+		}
+		if f, err = findFormat(r); err != nil {
+			return nil, err
+		}
 	}
 	return f.sound(data, limit)
+}
+
+// findWave reads a file up to the first of its n bytes of samples, and returns their format, nil if that has not come.
+func findWave(r io.Reader) (f *format, n int64, err error) {
+	if _, err := io.CopyN(io.Discard, r, startBytes); err != nil {
+		return nil, 0, err
+	}
+	for {
+		id, n, err := nextChunk(r)
+		switch {
+		case err != nil:
+			return nil, 0, cmp.Or(ended(err, "no samples"), err)
+		case id == "data":
+			return f, n, nil
+		case id == "fmt " && f == nil:
+			f, err = readFormat(r, n)
+		default:
+			err = skipChunk(r, id, n)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// findFormat reads a file behind its samples up to their format.
+func findFormat(r io.Reader) (*format, error) {
+	for {
+		id, n, err := nextChunk(r)
+		if err != nil {
+			return nil, cmp.Or(ended(err, "samples without their format"), err)
+		}
+		if id == "fmt " {
+			return readFormat(r, n)
+		}
+		if err := skipChunk(r, id, n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// nextChunk reads the head of a chunk.
+func nextChunk(r io.Reader) (id string, n int64, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return "", 0, err
+	}
+	return string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:])), nil
+}
+
+// ended returns the error of a file that has ended, nil for another reason.
+func ended(err error, what string) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: %s", ErrFormat, what)
+	}
+	return nil
+}
+
+// skipChunk skips n bytes and the byte that makes them even, which the last chunk may lack.
+func skipChunk(r io.Reader, id string, n int64) error {
+	m, err := io.CopyN(io.Discard, r, n+n%2)
+	if m >= n && errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return cmp.Or(ended(err, fmt.Sprintf("chunk %q of %d bytes, the file has %d more", id, n, m)), err)
+	}
+	return nil
+}
+
+// maxFormat is more than any format chunk has.
+const maxFormat = 1 << 10
+
+func readFormat(r io.Reader, n int64) (*format, error) {
+	b := make([]byte, min(n, maxFormat))
+	m, err := io.ReadFull(r, b)
+	if err != nil {
+		return nil, cmp.Or(ended(err, fmt.Sprintf("chunk %q of %d bytes, the file has %d more", "fmt ", n, m)), err)
+	}
+	f, err := parseFormat(b)
+	if err != nil {
+		return nil, err
+	}
+	return f, skipChunk(r, "fmt ", n+n%2-int64(len(b)))
 }
 
 func parseFormat(b []byte) (*format, error) {
@@ -138,15 +213,21 @@ func (f *format) sound(data []byte, limit int64) (*Sound, error) {
 	if err := checkSize(int64(n), limit); err != nil {
 		return nil, err
 	}
-	s := &Sound{Rate: f.rate, Channels: f.channels, Integers: f.code != codeFloat && f.bits <= 16, Samples: make([]float32, n)}
-	for i := range s.Samples {
-		v := f.decode(data[i*width:])
+	s := &Sound{Rate: f.rate, Channels: f.channels, Integers: f.code != codeFloat && f.bits <= 16, Samples: make([]float32, 0, n)}
+	return s, f.decodeAll(data[:n*width], s)
+}
+
+// decodeAll decodes samples into the memory of those of s.
+func (f *format) decodeAll(data []byte, s *Sound) error {
+	s.Samples = s.Samples[:0]
+	for ; len(data) > 0; data = data[f.bits/8:] {
+		v := f.decode(data)
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, fmt.Errorf("%w: sample %d is %v", ErrFormat, i, v)
+			return fmt.Errorf("%w: sample %d is %v", ErrFormat, len(s.Samples), v)
 		}
-		s.Samples[i] = v
+		s.Samples = append(s.Samples, v)
 	}
-	return s, nil
+	return nil
 }
 
 // WriteWave writes samples of one channel as 32-bit floats.

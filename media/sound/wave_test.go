@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -130,17 +131,33 @@ func TestResample(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(file("fmt ", describe(1, 2, 8000, 16), "data", "12345678"))
 	f.Add(file("fmt ", describe(3, 1, 8000, 32), "LIST", "x", "data", "12345678"))
+	f.Add(file("data", "12345678", "fmt ", describe(codeMuLaw, 1, 44100, 8)))
+	f.Add(file("fmt ", describe(1, 1, 1_000_000_000, 16), "data", "12345678"))
+	if strconv.IntSize == 64 {
+		f.Add(flacFile(f, 2, 16, 32, [][]int32{make([]int32, 32), make([]int32, 32)}))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		const limit = 1 << 20
+		const limit, rate = 1 << 20, 16000
 		s, err := Parse(b, limit)
 		if err != nil {
-			if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrSize) {
+			if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrSize) || strings.Contains(err.Error(), "\n") {
 				t.Fatal(err)
 			}
 			return
 		}
 		if s.Channels < 1 || s.Rate < 1 || len(s.Samples)%s.Channels != 0 || 4*len(s.Samples) > limit {
 			t.Fatalf("%d samples of %d channels from %d bytes", len(s.Samples), s.Channels, len(b))
+		}
+		n := Resampled(len(s.Samples)/s.Channels, s.Rate, rate)
+		if n > limit/4 {
+			return
+		}
+		want := Resample(s.Mono(), s.Rate, rate)
+		if int64(len(want)) != n {
+			t.Fatalf("%d samples of %d Hz, want %d", len(want), s.Rate, n)
+		}
+		if got, err := readAll(b, rate, 1000); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("block by block: %d samples, %v, want %d", len(got), err, len(want))
 		}
 	})
 }

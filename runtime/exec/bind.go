@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// BindInput makes the instance read input i from t's memory, until it is set or bound again.
-func (m *Instance) BindInput(i int, t *tensor.Tensor) error {
+// BindInput makes the instance read input i from t's memory, until it is set or bound again. constant means that its contents do not change.
+func (m *Instance) BindInput(i int, t *tensor.Tensor, constant bool) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -39,7 +39,8 @@ func (m *Instance) BindInput(i int, t *tensor.Tensor) error {
 		return m.badInput(i, err.Error(), in.want())
 	}
 	m.bindInputs(storage, t.Data, true)
-	in.set = true
+	in.set, in.constant = true, constant
+	in.version++
 	return nil
 }
 
@@ -48,7 +49,7 @@ func (m *Instance) bindInputs(storage int, b []byte, callers bool) {
 	m.bind(storage, b)
 	for i, v := range m.ir.Inputs {
 		if in := &m.inputs[i]; m.ir.Values[v].Storage == storage {
-			in.callers = callers
+			in.callers, in.constant = callers, false
 			if in.kept != nil {
 				in.kept.set = false
 			}

@@ -28,12 +28,13 @@ type step struct {
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
 
-	args   kernels.Args     // DelegateCall and SizesJump
-	unit   delegate.Unit    // DelegateCall
-	check  lowering.Checker // SizesJump; nil accepts all sizes
-	inputs kernels.Args     // SizesJump: the inputs among args
-	value  *tensor.Value    // MoveCall: source; JumpFalseCall: condition
-	to     *tensor.Value    // MoveCall; FreeCall: nil if it has no effect
+	args     kernels.Args     // DelegateCall and SizesJump
+	unit     delegate.Unit    // DelegateCall
+	repeated *repeated        // DelegateCall: nil if the unit keeps no results
+	check    lowering.Checker // SizesJump; nil accepts all sizes
+	inputs   kernels.Args     // SizesJump: the inputs among args
+	value    *tensor.Value    // MoveCall: source; JumpFalseCall: condition
+	to       *tensor.Value    // MoveCall; FreeCall: nil if it has no effect
 
 	origin ir.Origin
 	name   string
@@ -50,6 +51,7 @@ func (m *Instance) makeSteps() error {
 		}
 		s.call.SetUnread(m.ir.Unread(i))
 	}
+	m.findRepeated()
 	for v := range m.values {
 		if m.ir.Values[v].Changes {
 			m.restore = append(m.restore, saved{&m.values[v], m.values[v]})
@@ -211,6 +213,9 @@ func (m *Instance) prepare() error {
 			return m.badInput(i, err.Error(), in.want())
 		}
 	}
+	if len(m.repeated) > 0 {
+		m.varied = m.changed()
+	}
 	return m.unbound()
 }
 
@@ -276,8 +281,16 @@ func (m *Instance) do(ctx context.Context, pc int) (next int, err error) {
 				return pc, err
 			}
 		}
-		err = s.call.Do(m.ctx)
+		if r := s.repeated; r != nil {
+			r.look(m)
+			err = r.results.do(&s.call, m.ctx)
+		} else {
+			err = s.call.Do(m.ctx)
+		}
 	case ir.DelegateCall:
+		if s.repeated != nil {
+			s.repeated.look(m)
+		}
 		err = s.unit.Execute(ctx, s.args)
 	case ir.MoveCall:
 		err = move(s.to, s.value)

@@ -11,14 +11,17 @@ import (
 
 // input is the state of one method input.
 type input struct {
-	value   *tensor.Value // the slot
-	given   tensor.Value  // the slot's value at the start of each run
-	bound   *ir.Tensor    // the declared tensor, nil for other kinds
-	set     bool
-	callers bool           // the bytes are the caller's
-	clobber bool           // a run overwrites its bytes: it must be set again
-	kept    *kept          // nil if runs leave the bytes unchanged
-	logical *tensor.Tensor // source of a conversion from logical to memory order
+	value    *tensor.Value // the slot
+	given    tensor.Value  // the slot's value at the start of each run
+	bound    *ir.Tensor    // the declared tensor, nil for other kinds
+	set      bool
+	version  uint64         // of its contents: the number of times that it was set
+	ran      uint64         // that of the last run
+	callers  bool           // the bytes are the caller's
+	constant bool           // they do not change as long as they are bound
+	clobber  bool           // a run overwrites its bytes: it must be set again
+	kept     *kept          // nil if runs leave the bytes unchanged
+	logical  *tensor.Tensor // source of a conversion from logical to memory order
 }
 
 // kept is a copy of an input that the program itself overwrites: each run starts from it.
@@ -216,6 +219,7 @@ func (in *input) reorder(dst *tensor.Tensor, data []byte) error {
 // stored records that the input has been set.
 func (in *input) stored() {
 	in.set = true
+	in.version++
 	if in.kept != nil {
 		t := in.given.Tensor
 		in.kept.set, in.kept.bytes, in.kept.sizes = true, append(in.kept.bytes[:0], t.Data...), append(in.kept.sizes[:0], t.Sizes...)

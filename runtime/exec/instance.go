@@ -34,6 +34,8 @@ type Instance struct {
 	random    *rand.PCG // the source of ctx.Rand
 	units     []delegate.Unit
 	scratch   *delegate.Scratch // shared by the units
+	repeated  []*repeated       // steps that keep results of inputs that do not change
+	varied    bool              // an input was set since the last run
 	inputs    []input
 	logical   []*tensor.Tensor // by output: elements in logical order, if memory order differs
 	constants []tensor.Value   // by output: copies of those that are constants
@@ -160,6 +162,11 @@ func (m *Instance) scratchBytes() int64 {
 		} else if u != nil && i < len(m.shared.Needs) {
 			n := m.shared.Needs[i]
 			own, shared = own+n.Scratch-n.Shared, max(shared, n.Shared)
+		}
+	}
+	for _, r := range m.repeated {
+		if r.results != nil {
+			own += r.results.memory()
 		}
 	}
 	return own + shared

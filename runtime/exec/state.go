@@ -180,6 +180,9 @@ func (m *Instance) Shrink() error {
 		}
 		m.executed = false
 	}
+	for _, r := range m.repeated {
+		r.forget()
+	}
 	m.released()
 	return nil
 }

@@ -196,7 +196,7 @@ func (h *handler) about(w http.ResponseWriter, r *http.Request, describe func(m 
 		err = m.Peek(r.Context(), func(x serve.Attachment) error {
 			g, ok := x.(*generator)
 			if !ok {
-				return notOfKind(m, noTexts)
+				return notOfKind(m, noTexts(x))
 			}
 			context, _ := g.Bounds()
 			object = describe(m, g, context)

@@ -34,7 +34,7 @@ func (h *handler) vectors(w http.ResponseWriter, r *http.Request, members reques
 		err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, l *serve.Lease) error {
 			e, ok := x.(*embed.Model)
 			if !ok {
-				return notOfKind(m, "generates texts, and computes no vectors of them")
+				return notOfKind(m, noVectors(x))
 			}
 			return v.Compute(ctx, e, m.Name(), l)
 		})
@@ -45,4 +45,12 @@ func (h *handler) vectors(w http.ResponseWriter, r *http.Request, members reques
 		return
 	}
 	answer.Send(w, http.StatusOK, object(m.Name()))
+}
+
+// noVectors says what a model does that computes no vectors.
+func noVectors(x serve.Attachment) string {
+	if _, ok := x.(*generator); ok {
+		return "generates texts, and computes no vectors of them"
+	}
+	return noTexts(x)
 }

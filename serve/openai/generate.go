@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/audio"
 	"github.com/etrun-go/etrun/serve/openai/internal/answer"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/serve/openai/internal/forms"
@@ -58,7 +59,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests
 }
 
 // noTexts says what a model does that generates no texts.
-const noTexts = "computes vectors of texts only: want /v1/embeddings"
+func noTexts(x serve.Attachment) string {
+	if _, ok := x.(*audio.Model); ok {
+		return "transcribes recordings only: want /v1/audio/transcriptions"
+	}
+	return "computes vectors of texts only: want /v1/embeddings"
+}
 
 // run generates the texts of a job and answers the request.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, body requests.Body, j *requests.Job, hold *serve.Hold, err error) {
@@ -76,7 +82,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, body requests.Body
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, l *serve.Lease) error {
 		g, ok := x.(*generator)
 		if !ok {
-			return notOfKind(m, noTexts)
+			return notOfKind(m, noTexts(x))
 		}
 		return (&generation{h, g, m.Name(), j, a, l}).run(ctx)
 	})

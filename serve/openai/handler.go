@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/audio"
 	"github.com/etrun-go/etrun/serve/openai/embed"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/text"
@@ -42,6 +43,7 @@ func usable(m *serve.Model) bool {
 const (
 	KindText   = "text"   // generates texts
 	KindVector = "vector" // computes vectors of texts
+	KindSpeech = "speech" // transcribes recordings
 )
 
 // modelKind returns the kind of a model: of what is loaded, else of its configuration.
@@ -53,6 +55,8 @@ func modelKind(m *serve.Model) string {
 			kind = KindText
 		case *embed.Model:
 			kind = KindVector
+		case *audio.Model:
+			kind = KindSpeech
 		}
 	})
 	return kind

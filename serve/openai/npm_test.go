@@ -23,8 +23,8 @@ type npmError struct {
 	Type   string `json:"type"`
 }
 
-// runNPM asks servers with an npm package, and reads what the program prints.
-func runNPM(t *testing.T, name, program string, into any) {
+// runNPM asks servers at some URLs with an npm package, and reads what the program prints.
+func runNPM(t *testing.T, name, program string, into any, urls ...string) {
 	t.Helper()
 	node := needs.Tool(t, "node", "nodejs")
 	modules, err := filepath.Abs(filepath.Join("..", "..", ".deps", "npm", "node_modules"))
@@ -37,14 +37,18 @@ func runNPM(t *testing.T, name, program string, into any) {
 	text, err := os.ReadFile("testdata/npm/" + program)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(folder, program), text, 0o600))
-	p, vectors := newPeer(t, serve.Config{}), newEmbedPeer(t, serve.Options{})
-	c := exec.CommandContext(t.Context(), node, filepath.Join(folder, program), p.http.URL, vectors.http.URL)
+	c := exec.CommandContext(t.Context(), node, append([]string{filepath.Join(folder, program)}, urls...)...)
 	out, err := c.Output()
 	if e, ok := err.(*exec.ExitError); ok {
 		t.Fatalf("%v: %s", err, e.Stderr)
 	}
 	must(t, err)
 	must(t, json.Unmarshal(out, into))
+}
+
+// npmServers returns the URLs of a server of texts, and of one of vectors.
+func npmServers(t *testing.T) []string {
+	return []string{newPeer(t, serve.Config{}).http.URL, newEmbedPeer(t, serve.Options{}).http.URL}
 }
 
 // TestOllamaClient asks the server with the npm client of Ollama's API, see testdata/npm/ollama.mjs.
@@ -55,7 +59,7 @@ func TestOllamaClient(t *testing.T) {
 		Vectors                                                [][]float32
 		Vector                                                 []float32
 	}
-	runNPM(t, "ollama", "ollama.mjs", &got)
+	runNPM(t, "ollama", "ollama.mjs", &got, npmServers(t)...)
 	text8, chat := want(t, "hello", text.Options{MaxTokens: 8}), want(t, "hello|", text.Options{MaxTokens: 8})
 	if got.Text != text8 || got.TextStreamed != text8 || got.Chat != chat || got.ChatStreamed != chat {
 		t.Errorf("texts %q, %q, %q, %q; want %q, %q", got.Text, got.TextStreamed, got.Chat, got.ChatStreamed, text8, chat)
@@ -91,7 +95,7 @@ func TestNPMClient(t *testing.T) {
 		ResponseParts, VectorTokens                int
 		Vectors                                    [][]float32
 	}
-	runNPM(t, "openai", "client.mjs", &got)
+	runNPM(t, "openai", "client.mjs", &got, npmServers(t)...)
 	expected := want(t, "hello", text.Options{MaxTokens: 8})
 	chat := want(t, "hello|", text.Options{MaxTokens: 8})
 	for name, texts := range map[string][2]string{

@@ -1,6 +1,6 @@
 // Package openai (no compatibility promise) serves language models in the protocol of OpenAI's API:
 // completions, chat completions and responses, as one answer or as a stream of server-sent events, vectors of texts, and the
-// list of models; besides, texts as tokens and tokens as texts. Ollama's API and the paths of llama-server that user interfaces
+// list of models; texts of recordings; besides, texts as tokens and tokens as texts. Ollama's API and the paths of llama-server that user interfaces
 // ask for are doors to the same: see doors.go.
 //
 //	s, err := serve.New(serve.Options{}, serve.Config{Name: "story", Open: open, Attach: openai.Attach(config)})
@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/audio"
 	"github.com/etrun-go/etrun/serve/openai/embed"
 	"github.com/etrun-go/etrun/serve/openai/internal/answer"
 )
@@ -75,7 +76,7 @@ func (h *handler) noPath(path string) string {
 		}
 	}
 	return "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/rerank, " +
-		"/tokenize and /detokenize"
+		"/v1/audio/transcriptions, /v1/audio/translations, /tokenize and /detokenize"
 }
 
 // route is the method of a path and its handler.
@@ -87,14 +88,16 @@ type route struct {
 // table returns the routes by path. A test compares them with package serve's description of the API.
 func (h *handler) table() map[string]route {
 	table := map[string]route{
-		"/v1/models":           {"GET", h.models},
-		"/v1/models/{model}":   {"GET", h.ModelName},
-		"/v1/completions":      {"POST", h.completions},
-		"/v1/chat/completions": {"POST", h.chat},
-		"/v1/responses":        {"POST", h.responses},
-		"/v1/embeddings":       {"POST", h.embeddings},
-		"/tokenize":            {"POST", h.tokenize},
-		"/detokenize":          {"POST", h.detokenize},
+		"/v1/models":               {"GET", h.models},
+		"/v1/models/{model}":       {"GET", h.ModelName},
+		"/v1/completions":          {"POST", h.completions},
+		"/v1/chat/completions":     {"POST", h.chat},
+		"/v1/responses":            {"POST", h.responses},
+		"/v1/embeddings":           {"POST", h.embeddings},
+		"/v1/audio/transcriptions": {"POST", h.transcriptions},
+		"/v1/audio/translations":   {"POST", h.translations},
+		"/tokenize":                {"POST", h.tokenize},
+		"/detokenize":              {"POST", h.detokenize},
 	}
 	maps.Copy(table, h.doors())
 	return table
@@ -106,7 +109,7 @@ type modelAnswer struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	// Capabilities are completion, chat and embedding; none while the model is not loaded.
+	// Capabilities are completion, chat, embedding, transcription, translation, voice_detection and diarization; none while the model is not loaded.
 	Capabilities []string `json:"capabilities"`
 }
 
@@ -117,6 +120,8 @@ func (h *handler) describe(m *serve.Model) modelAnswer {
 		switch x := x.(type) {
 		case *embed.Model:
 			a.Capabilities = append(a.Capabilities, "embedding")
+		case *audio.Model:
+			a.Capabilities = append(a.Capabilities, x.Capabilities()...)
 		case *generator:
 			a.Capabilities = append(a.Capabilities, "completion")
 			if x.template != nil {

@@ -60,6 +60,7 @@ func Open(t *testing.T, url string, width int) *Browser {
 		t.Fatal(err)
 	}
 	c := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--force-prefers-reduced-motion", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+		"--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", // a microphone that beeps
 		"--user-data-dir="+profile, "about:blank")
 	c.ExtraFiles = []*os.File{theirs, theirOut}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -225,7 +225,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 		"run each model in a separate unprivileged process, which is restarted when it crashes")
 	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates, and shares with the server")
 	flags.StringVar(&l.Tokenizer, "tokenizer", l.Tokenizer,
-		"answer requests of OpenAI's API (/v1) with a language model, whose tokenizer is in `FILE`, or its folder with the chat template beside it; --timeout limits the time to the first token")
+		"answer requests of OpenAI's API (/v1) with a language model, whose tokenizer is in `FILE`, or its folder with the chat template beside it, or with a program of speech and its folder; --timeout limits the time to the first token")
 	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE, such as chat_template.jinja (default: that of the folder, or found by the tokenizer's control tokens)")
 	l.Embedding.AddFlags(flags)
 	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,16 +15,21 @@ import (
 	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/serve/openai/audio"
 	"github.com/etrun-go/etrun/serve/openai/embed"
+	"github.com/etrun-go/etrun/speech"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// openText makes a language model of an opened program. The tokenizer and the template are read
-// again at each load.
+// openText makes a language model of an opened program, or a model of speech if it has such methods. The tokenizer and the template are
+// read again at each load.
 func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
 	ctx = m.confined(ctx)
 	files := m.loading()
+	if m.isSpeech(p) {
+		return m.openSpeech(ctx, p, files)
+	}
 	tok, err := m.openTokenizer(ctx, files)
 	if err != nil {
 		return nil, err
@@ -82,6 +88,29 @@ func (m *served) openEmbedder(ctx context.Context, p *etrun.Program, tok tokeniz
 		err = fmt.Errorf("%w; for generated texts want no --pooling, and a --tokenizer that is no folder of sentence-transformers", err)
 	}
 	return a, err
+}
+
+// isSpeech reports whether a program is one of speech: by its methods or, with forward alone, by a vocabulary of symbols.
+func (m *served) isSpeech(p *etrun.Program) bool {
+	if _, ok := speech.FamilyOf(p); ok {
+		return true
+	}
+	return filepath.Base(m.Tokenizer) == "vocab.json" || existing(filepath.Join(m.Tokenizer, "vocab.json")) != "" &&
+		existing(filepath.Join(m.Tokenizer, "tokenizer.json")) == "" && existing(filepath.Join(m.Tokenizer, "merges.txt")) == ""
+}
+
+// openSpeech makes a model of speech of an opened program.
+func (m *served) openSpeech(ctx context.Context, p *etrun.Program, files *modelFiles) (serve.Attachment, error) {
+	if m.Template != "" || m.Pooling != "" {
+		return nil, session.Usage("model %s: --template or --pooling with a program of speech", m.Name)
+	}
+	c, err := session.SpeechConfig(ctx, m.Tokenizer, p.MethodNames(), func(name string, data []byte) error { return files.check(ctx, name, data) })
+	if err != nil {
+		return nil, err
+	}
+	m.metrics.Model(m.Name, m.known(files.digest()))
+	c.Instances = cmp.Or(m.Instances, inferInstances)
+	return audio.Attach(c)(ctx, p)
 }
 
 // openTokenizer reads the tokenizer.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -156,6 +157,37 @@ func TestWebPageInBrowser(t *testing.T) {
 		b.Play([]browsertest.Step{{"models, dark", "location.hash = '#models'", state + ".includes('sums ready')", "true"}})
 		shot("models-dark")
 	}
+}
+
+// A sound that is dropped into the page has its text there.
+func TestWebPageListens(t *testing.T) {
+	const folder = "../../../../speech/testdata/"
+	ctc, whisper := model("letters", folder+"ctc/model.pte"), model("whisper", folder+"whisper/model.pte")
+	ctc.Tokenizer, whisper.Tokenizer = folder+"ctc", folder+"whisper"
+	sound, err := os.ReadFile(folder + "speech.wav")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, nil, ctc, whisper)
+	b := browsertest.Open(t, r.url+"/#listen", 390)
+	drop := func(bytes string) string {
+		return "(f => { const d = new DataTransfer(); d.items.add(new File([Uint8Array.from(atob('" + bytes + "'), c => c.charCodeAt(0))], 'a.wav')); " +
+			"f.files = d.files; f.dispatchEvent(new Event('change')) })(document.getElementById('listen-file'))"
+	}
+	const said = "document.getElementById('listen-fault').textContent + (document.getElementById('listen-time').textContent.endsWith(' s') && document.getElementById('listen-text').textContent.length > 20)"
+	b.Play([]browsertest.Step{
+		{"models", "", "[...document.getElementById('listen-model').options].map(o => o.value).join()", "letters,whisper"},
+		{"no translation", "", "document.getElementById('listen-translate-label').hidden", "true"},
+		{"a sound", drop(base64.StdEncoding.EncodeToString(sound)), said, "true"},
+		{"letters alone", "", "/^[A-Z ]+$/.test(document.getElementById('listen-text').textContent)", "true"},
+		{"a recording", "document.getElementById('listen-record').click()", "document.getElementById('listen-time').textContent.startsWith('recording, 2')", "true"},
+		{"its end", "document.getElementById('listen-record').click()", "document.getElementById('listen-fault').textContent + document.getElementById('listen-time').textContent.endsWith(' s') + (document.getElementById('listen-sound').duration > 0.5)", "truetrue"},
+		{"another file", drop("YWJjZGVmZw=="), "document.getElementById('listen-fault').textContent", "the browser cannot play this file"},
+		{"another model", "(s => { s.value = 'whisper'; s.dispatchEvent(new Event('change')) })(document.getElementById('listen-model'))", "document.getElementById('listen-translate-label').hidden", "false"},
+		{"its text", drop(base64.StdEncoding.EncodeToString(sound)), said, "true"},
+		{"fits", "", "document.documentElement.scrollWidth <= innerWidth", "true"},
+	})
+	b.Shot("server-listen-390")
 }
 
 // Conversations are kept in the browser, edited and asked again; replies are Markdown without markup.

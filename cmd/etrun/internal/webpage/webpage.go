@@ -22,7 +22,7 @@ var files embed.FS
 const Prefix = "/page/"
 
 // Policy is the content security policy: files and requests of this server only.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // types are the content types by extension.

@@ -121,6 +121,7 @@ type memory struct {
 // blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
 // need not be enough at others.
 func (e *unit) allocate() error {
+	e.forget()
 	w := workAt(e.graph, e.shapes, e.threads())
 	values, loops, inBlocks := e.matchingBlocks(w)
 	if !inBlocks && !e.places.isFor(e.shapes) {

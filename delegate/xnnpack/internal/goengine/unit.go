@@ -21,6 +21,7 @@ type unit struct {
 	frame
 	memory
 	limits     delegate.Limits
+	results    repeats
 	args       []*graph.Argument
 	bound      bool
 	ready      bool   // memory and products are planned for Shapes
@@ -61,18 +62,20 @@ func (e *unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 			err = e.stopped(ctx, err, recover())
 		}
 	}()
+	e.keep()
 	for i := range e.steps {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if !e.timed {
-			e.steps[i].run(e)
+			e.node(i)
 			continue
 		}
 		start := time.Now()
-		e.steps[i].run(e)
+		e.node(i)
 		e.times[i] = time.Since(start)
 	}
+	e.results.valid = e.results.bytes != nil
 	if e.finish {
 		graph.Finish(e.args)
 	}
@@ -169,4 +172,4 @@ func (e *unit) Check(args []*tensor.Value) error {
 }
 
 // Memory returns the bytes that the unit has besides the arena and its blocks.
-func (e *unit) Memory() int64 { return e.kept }
+func (e *unit) Memory() int64 { return e.kept + e.results.size() }

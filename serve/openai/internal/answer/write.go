@@ -53,14 +53,27 @@ func write(w http.ResponseWriter, status int, object any) error {
 
 // beginStream sends the header of a stream.
 func (a *Sink) beginStream() {
-	h := a.w.Header()
-	h.Set("Content-Type", "text/event-stream")
 	if a.Style.lines() {
-		h.Set("Content-Type", "application/x-ndjson")
+		beginStream(a.w, "application/x-ndjson")
+		return
 	}
+	BeginEvents(a.w)
+}
+
+// BeginEvents sends the header of a stream of server-sent events.
+func BeginEvents(w http.ResponseWriter) { beginStream(w, "text/event-stream") }
+
+func beginStream(w http.ResponseWriter, contentType string) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
-	a.w.WriteHeader(http.StatusOK)
+	w.WriteHeader(http.StatusOK)
+}
+
+// Event sends an object as a server-sent event without delay.
+func Event(s *serve.Server, w http.ResponseWriter, object any) error {
+	return (&Sink{server: s, w: w}).event("", object)
 }
 
 // event sends an object as a server-sent event without delay. The name of the event may be empty.

@@ -3,11 +3,9 @@ package transcribe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/media/sound"
 	"github.com/etrun-go/etrun/speech"
-	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // Report is the JSON object of transcribe.
@@ -66,6 +63,9 @@ type command struct {
 	wanted            speech.Options
 	audio             []string
 	tokenizer, format string
+	voice, speakers   string // programs
+	stream            bool
+	whose             *speech.Model // of speakers
 }
 
 const help = `Write what is said in recordings, who speaks when, or where somebody speaks, by the
@@ -110,6 +110,9 @@ func New(a *cli.App) *cobra.Command {
 	flags.BoolVar(&t.wanted.Fallback, "fallback", false, "repeat with a higher temperature where the text repeats itself or is improbable, and leave out silence (Whisper)")
 	flags.IntVar(&t.wanted.MaxTokens, "max-tokens", 0, "write at most `N` tokens per 30 seconds (Whisper; default: what the model has room for)")
 	flags.BoolVar(&t.wanted.AllTokens, "all-tokens", false, "write also the tokens that generation_config.json excludes (Whisper)")
+	flags.StringVar(&t.voice, "vad", "", "transcribe only what `FILE.pte`, a voice detector such as Silero, takes for speech")
+	flags.StringVar(&t.speakers, "speakers", "", "name the speaker of each segment, found by `FILE.pte`, such as Sortformer")
+	flags.BoolVar(&t.stream, "stream", false, "write each utterance as soon as it is spoken, and partial texts in the status line of a terminal; with --json all of them, a JSON object per line")
 	flags.Float64Var(&t.wanted.Threshold, "threshold", 0, "least probability of speech or of a speaker (default: 0.5)")
 	t.Options.AddFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -135,6 +138,21 @@ func (t *command) run(ctx context.Context, path string) error {
 	}
 	defer m.Close()
 	s.Warn()
+	for _, h := range []struct {
+		flag, path string
+		family     speech.Family
+		to         **speech.Model
+	}{{"vad", t.voice, speech.Voice, &t.wanted.Voice}, {"speakers", t.speakers, speech.Speakers, &t.whose}} {
+		if h.path == "" {
+			continue
+		}
+		m, close, err := t.helper(ctx, h.flag, h.path, h.family)
+		if err != nil {
+			return session.WithHint(err)
+		}
+		defer close()
+		*h.to = m
+	}
 	t.wanted.Seed = t.Options.Seed
 	if t.format == "srt" || t.format == "vtt" {
 		t.wanted.Times = t.wanted.Times || m.Info().Family == speech.Whisper
@@ -145,9 +163,11 @@ func (t *command) run(ctx context.Context, path string) error {
 		if err != nil {
 			return session.WithHint(fmt.Errorf("%s: %w", file, err))
 		}
-		report.Recordings = append(report.Recordings, *r)
+		if r != nil {
+			report.Recordings = append(report.Recordings, *r)
+		}
 	}
-	if t.JSON {
+	if t.JSON && !t.stream {
 		return t.WriteJSON(report)
 	}
 	return nil
@@ -162,63 +182,116 @@ func (t *command) check() error {
 		return session.Usage("--format=%s, want one of %s", t.format, strings.Join(formats, ", "))
 	case len(t.audio) > 1 && (t.format == "srt" || t.format == "vtt"):
 		return session.Usage("--format=%s with %d recordings, want one: a file of subtitles is for one recording", t.format, len(t.audio))
+	case t.stream && (len(t.audio) > 1 || t.format == "srt" || t.format == "vtt" || t.speakers != ""):
+		return session.Usage("--stream with several recordings, subtitles or --speakers, want one recording as text or --json")
+	case t.speakers != "" && slices.Contains(t.audio, "-"):
+		return session.Usage("--speakers with standard input, want a file: it is read twice")
 	}
 	t.JSON = t.JSON || t.format == "json"
 	return nil
 }
 
 // config reads the files of the model: those in a folder, or a tokenizer.
-func (t *command) config(ctx context.Context, path string, methods []string) (c speech.Config, err error) {
+func (t *command) config(ctx context.Context, path string, methods []string) (speech.Config, error) {
 	from := t.tokenizer
 	if from == "" {
 		from = filepath.Dir(path)
 	}
-	folder := from
-	if info, err := os.Stat(from); err != nil {
-		return c, err
-	} else if !info.IsDir() {
-		folder = ""
-	}
-	if folder != "" {
-		for _, f := range []struct {
-			to   *[]byte
-			name string
-		}{{&c.Generation, "generation_config.json"}, {&c.Vocabulary, "vocab.json"}, {&c.Features, "preprocessor_config.json"}} {
-			*f.to, err = openfile.ReadFile(ctx, filepath.Join(folder, f.name), openfile.Rules{Limit: maxConfig})
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return c, err
-			}
-		}
-	} else if filepath.Base(from) == "vocab.json" {
-		c.Vocabulary, err = openfile.ReadFile(ctx, from, openfile.Rules{Limit: maxConfig})
-		return c, err
-	}
-	if !slices.ContainsFunc(methods, func(m string) bool { return m == "joint" || m == "text_decoder" || m == "decode" }) {
-		return c, nil // no tokens
-	}
-	if c.Tokenizer, err = tokenizer.OpenChecked(ctx, from, nil); err != nil && t.tokenizer == "" {
-		err = fmt.Errorf("the tokenizer of the model is not in the folder of the program; name it with --tokenizer: %w", err)
+	c, err := session.SpeechConfig(ctx, from, methods, nil)
+	if err != nil && t.tokenizer == "" {
+		err = fmt.Errorf("%w; name it with --tokenizer if it is not in the folder of the program", err)
 	}
 	return c, err
 }
 
-// Limits on files.
-const (
-	maxConfig    = 16 << 20
-	maxRecording = 1 << 30
-)
+// helper opens another program that works on the recordings, of a family.
+func (t *command) helper(ctx context.Context, flag, path string, family speech.Family) (m *speech.Model, close func(), err error) {
+	s, err := session.Open(ctx, path, &t.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m, err = speech.Load(ctx, s.Program, speech.Config{}); err == nil && m.Info().Family != family {
+		err = session.Usage("--%s %s: a program of the family %s, want %s", flag, path, m.Info().Family, family)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return m, func() { m.Close(); s.Close() }, nil
+}
+
+// opened is a recording that is read.
+type opened struct {
+	*sound.Reader
+	close func()
+	say   func(seconds float64)
+}
+
+// Read implements speech.Source, and shows how much was read.
+func (o *opened) Read(p []float32) (int, error) {
+	n, err := o.Reader.Read(p)
+	o.say(o.Seconds())
+	return n, err
+}
+
+// open opens a recording.
+func (t *command) open(ctx context.Context, file string, rate int) (*opened, error) {
+	limit := int64(maxRecording)
+	if n := t.MaxMemory(); n > 0 {
+		limit = min(limit, n/3) // of a WAVE file whose samples come first
+	}
+	from, close := t.In, func() {}
+	if file != "-" {
+		f, err := openfile.Open(ctx, file, openfile.Rules{Kinds: openfile.Pipes})
+		if err != nil {
+			return nil, err
+		}
+		from, close = f, func() { f.Close() }
+	}
+	r, err := sound.NewReader(from, rate, limit)
+	if err != nil {
+		close()
+		return nil, err
+	}
+	i := r.Info()
+	length := ""
+	if i.Frames > 0 && file != "-" {
+		length = duration.FormatMS(1000*float64(i.Frames)/float64(i.Rate)) + ", "
+	}
+	t.Note("%s: %s%d Hz, %s", file, length, i.Rate, cli.Count(i.Channels, "channel", "channels"))
+	return &opened{r, close, func(seconds float64) {
+		if i.Frames > 0 && file != "-" {
+			t.Progress.Say("%s: %.0f %%", cli.Printable(file), 100*seconds*float64(i.Rate)/float64(i.Frames))
+		} else {
+			t.Progress.Say("%s: %.0f s", cli.Printable(file), seconds)
+		}
+	}}, nil
+}
+
+// maxRecording bounds a recording that is in memory.
+const maxRecording = 1 << 30
 
 // transcribe reads a recording and writes what is in it.
 func (t *command) transcribe(ctx context.Context, m *speech.Model, file string) (*Recording, error) {
-	samples, length, err := t.read(ctx, file, m.Info().Rate)
+	speakers, err := t.speaking(ctx, file)
 	if err != nil {
 		return nil, err
 	}
+	from, err := t.open(ctx, file, m.Info().Rate)
+	if err != nil {
+		return nil, err
+	}
+	defer from.close()
 	live := t.format == "text" && !t.JSON
 	if live && len(t.audio) > 1 {
 		fmt.Fprintf(t.Out, "%s:\n", file) // results keeps the error
 	}
-	result, err := m.Stream(ctx, samples, t.wanted, func(s *speech.Segment) error {
+	if t.stream {
+		return nil, t.follow(ctx, m, from)
+	}
+	result, err := m.Read(ctx, from, t.wanted, func(s *speech.Segment) error {
+		if s.Speaker < 0 && speakers != nil {
+			s.Speaker = speech.SpeakerOf(s, speakers)
+		}
 		if live {
 			fmt.Fprintln(t.Out, line(s, t.wanted.Times))
 		}
@@ -228,11 +301,16 @@ func (t *command) transcribe(ctx context.Context, m *speech.Model, file string) 
 		return nil, err
 	}
 	if result.Language != "" && t.wanted.Language == "" {
-		t.Say("%s: the language is %s (%s)", file, speech.LanguageName(result.Language), result.Language)
+		t.Note("%s: the language is %s (%s)", file, speech.LanguageName(result.Language), result.Language)
+	}
+	for i := range result.Segments {
+		if s := &result.Segments[i]; speakers != nil {
+			s.Speaker = speech.SpeakerOf(s, speakers)
+		}
 	}
 	switch {
 	case t.JSON:
-		return recording(file, length, result), nil
+		return recording(file, result.Duration.Seconds(), result), nil
 	case t.format == "srt":
 		err = speech.WriteSRT(t.Out, result.Segments)
 	case t.format == "vtt":
@@ -241,43 +319,60 @@ func (t *command) transcribe(ctx context.Context, m *speech.Model, file string) 
 	return &Recording{}, err
 }
 
-// read returns the samples of a recording at the model's rate, and its length in seconds.
-func (t *command) read(ctx context.Context, file string, rate int) (samples []float32, length float64, err error) {
-	limit := int64(maxRecording)
-	if n := t.MaxMemory(); n > 0 {
-		limit = min(limit, n/3) // the file, its samples, and those of one channel
+// speaking returns who speaks when, nil without --speakers.
+func (t *command) speaking(ctx context.Context, file string) ([]speech.Segment, error) {
+	if t.whose == nil {
+		return nil, nil
 	}
-	var b []byte
-	if file == "-" {
-		if b, err = io.ReadAll(io.LimitReader(t.In, limit+1)); err == nil && int64(len(b)) > limit {
-			err = &openfile.SizeError{Path: "standard input", Size: int64(len(b)), Limit: limit}
+	from, err := t.open(ctx, file, t.whose.Info().Rate)
+	if err != nil {
+		return nil, err
+	}
+	defer from.close()
+	r, err := t.whose.Read(ctx, from, speech.Options{}, func(*speech.Segment) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return append([]speech.Segment{}, r.Segments...), nil
+}
+
+// Spoken is a line of --stream --json.
+type Spoken struct {
+	Start float64 `json:"start"` // seconds
+	End   float64 `json:"end"`
+	Text  string  `json:"text"`
+	Final bool    `json:"final"`
+}
+
+// follow writes what is said while it is recorded.
+func (t *command) follow(ctx context.Context, m *speech.Model, from *opened) error {
+	t.Written = t.JSON
+	lines := json.NewEncoder(t.Out)
+	from.say = func(float64) {}
+	for p, err := range m.Stream(ctx, from, t.wanted) {
+		text := strings.TrimSpace(p.Text)
+		switch {
+		case err != nil:
+			return err
+		case t.JSON:
+			err = lines.Encode(Spoken{p.Start.Seconds(), p.End.Seconds(), text, p.Final})
+		case p.Final:
+			_, err = fmt.Fprintln(t.Out, text)
+		default:
+			t.Progress.Say("%s", cli.Printable(text))
 		}
-	} else {
-		b, err = openfile.ReadFile(ctx, file, openfile.Rules{Limit: limit})
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	s, err := sound.Parse(b, limit)
-	if err != nil {
-		return nil, 0, err
-	}
-	if n := sound.Resampled(len(s.Samples)/s.Channels, s.Rate, rate); n > limit/4 {
-		return nil, 0, fmt.Errorf("%w: %d samples at %d Hz, the limit is %d", sound.ErrSize, n, rate, limit/4)
-	}
-	if samples = sound.Resample(s.Mono(), s.Rate, rate); len(samples) == 0 {
-		return nil, 0, fmt.Errorf("%w: no samples", sound.ErrFormat)
-	}
-	length = float64(len(samples)) / float64(rate)
-	t.Say("%s: %s, %d Hz, %s", file, duration.FormatMS(1000*length), s.Rate, cli.Count(s.Channels, "channel", "channels"))
-	return samples, length, nil
+	return nil
 }
 
 // line is a segment as text.
 func line(s *speech.Segment, times bool) string {
 	text := strings.TrimSpace(s.Text)
 	if s.Speaker >= 0 {
-		text = fmt.Sprintf("speaker %d", s.Speaker)
+		text = strings.TrimSpace(fmt.Sprintf("speaker %d %s", s.Speaker, text))
 	}
 	if text == "" && s.Tokens == nil {
 		text = "speech"

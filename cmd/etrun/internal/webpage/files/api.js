@@ -126,7 +126,26 @@ const api = (function () {
     return { outputs: body.outputs || [], took };
   }
 
-  return { ask, json, post, infer, modelPath, token: (t) => sessionStorage.setItem(KEY, t), forget: () => sessionStorage.removeItem(KEY),
+  // The objects of a stream, one after the other.
+  async function* events(answer) {
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += value;
+      const lines = rest.split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        if (!line.startsWith("data:")) continue;
+        const data = line.slice(5).trim();
+        if (data === "[DONE]") return;
+        yield JSON.parse(data);
+      }
+    }
+  }
+
+  return { ask, json, post, infer, events, modelPath, token: (t) => sessionStorage.setItem(KEY, t), forget: () => sessionStorage.removeItem(KEY),
     denied: (f) => { onDenied = f; }, known: () => !!sessionStorage.getItem(KEY) };
 })();
 

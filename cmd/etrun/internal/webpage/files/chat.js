@@ -91,25 +91,6 @@ const chat = (function () {
     });
   }
 
-  // The objects of a stream, one after the other.
-  async function* events(answer) {
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      rest += value;
-      const lines = rest.split("\n");
-      rest = lines.pop();
-      for (const line of lines) {
-        if (!line.startsWith("data:")) continue;
-        const data = line.slice(5).trim();
-        if (data === "[DONE]") return;
-        yield JSON.parse(data);
-      }
-    }
-  }
-
   function body() {
     const b = { model: one("chat-model").value, stream: true, stream_options: { include_usage: true } };
     const number = (id, name) => { if (one(id).value !== "") b[name] = Number(one(id).value); };
@@ -137,7 +118,7 @@ const chat = (function () {
       if (!usage) rate();
     };
     const answer = await api.post(path, request, stop.signal);
-    for await (const e of events(answer)) {
+    for await (const e of api.events(answer)) {
       if (e.error) throw new Error(e.error.message || "the run failed");
       if (e.usage) usage = e.usage;
       const choice = (e.choices || [])[0];
@@ -244,7 +225,7 @@ const chat = (function () {
     await models.refresh();
     const select = one("chat-model"), before = select.dataset.want || select.value;
     delete select.dataset.want;
-    const usable = models.list().filter((m) => m.state === "READY" && m.text && !m.vectors);
+    const usable = models.list().filter((m) => m.state === "READY" && m.text && !m.vectors && !m.sounds);
     select.replaceChildren();
     for (const m of usable) element("option", m.name, select, { value: m.name });
     if (usable.some((m) => m.name === before)) select.value = before;

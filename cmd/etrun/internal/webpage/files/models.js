@@ -20,6 +20,9 @@ const models = (function () {
       m.text = texts.has(m.name);
       m.vectors = m.text && texts.get(m.name).includes("embedding");
       m.chats = m.text && texts.get(m.name).includes("chat");
+      m.speech = m.text && texts.get(m.name).includes("transcription");
+      m.sounds = m.speech || m.text && ["voice_detection", "diarization"].some((c) => texts.get(m.name).includes(c));
+      m.translates = m.text && texts.get(m.name).includes("translation");
     });
     return list;
   }
@@ -70,13 +73,14 @@ const models = (function () {
       const state = element("p", null, card), ready = m.state === "READY";
       element("span", ready ? "ready" : m.state.toLowerCase().replaceAll("_", " "), state, { class: ready ? "good" : "fault" });
       if (m.reason) state.append(": " + m.reason);
-      if (m.text) state.append(m.vectors ? ", computes vectors of texts: /v1/embeddings" : ", a language model");
+      if (m.text) state.append(m.vectors ? ", computes vectors of texts: /v1/embeddings" : m.sounds ? ", a model of speech: /v1/audio/transcriptions" : ", a language model");
       element("div", null, card, { class: "methods" });
       element("p", "", card, { class: "fault", role: "alert" });
       const row = element("div", null, card, { class: "row" });
-      const go = element("a", m.text ? "chat" : "try it", row, { href: m.text ? "#chat" : "#try" });
-      go.addEventListener("click", () => { (m.text ? one("chat-model") : one("try-model")).dataset.want = m.name; });
-      go.hidden = !ready || m.vectors;
+      const part = m.sounds ? "listen" : m.text ? "chat" : "try";
+      const go = element("a", part === "try" ? "try it" : part, row, { href: "#" + part });
+      go.addEventListener("click", () => { one(part + "-model").dataset.want = m.name; });
+      go.hidden = !ready || m.vectors || m.sounds && !m.speech;
       if (control) {
         const button = (name, what) => element("button", name, row, { type: "button" }).addEventListener("click", () => act(card, m.name, what));
         button(ready ? "reload" : "load", "load");

@@ -1,7 +1,7 @@
 "use strict";
 // The parts of the page, the login, the health of the server and the theme.
 (function () {
-  const parts = { models: models.view, try: trying.view, chat: chat.view, figures: figures.view };
+  const parts = { models: models.view, try: trying.view, chat: chat.view, listen: listening.view, figures: figures.view };
 
   function denied() {
     api.forget();
