@@ -5,9 +5,9 @@ import (
 	"io"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/media/picture"
 	"github.com/etrun-go/etrun/media/sound"
 )
 

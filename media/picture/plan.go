@@ -34,7 +34,7 @@ func (r Recipe) plan(pic header, f frame, want Want) (geometry, error) {
 	}
 	y := geometry{pic.h, pic.w, h, w, min(h, f.height), min(w, f.width), f.channels, want.DType.Size()}
 	if need := pic.memory + y.memory(); need > want.Limit {
-		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, the remaining limit is %d: scale it down or raise --max-memory",
+		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, the remaining limit is %d: scale it down or raise the limit",
 			ErrLimit, pic.format, pic.w, pic.h, pic.memory, y.memory(), w, h, want.Limit)
 	}
 	return y, nil
