@@ -68,7 +68,20 @@ func TestDecodeEqualsPillow(t *testing.T) {
 func TestResizeEqualsPillow(t *testing.T) {
 	p := decoded(t, "noise.png", 3)
 	for _, c := range []struct{ w, h int }{{8, 8}, {16, 37}, {53, 11}, {80, 60}, {13, 50}} {
-		compare(t, p.Resize(c.h, c.w).Data, fmt.Sprintf("noise.%dx%d.bin", c.w, c.h), 0)
+		compare(t, p.Resize(c.h, c.w, Bilinear).Data, fmt.Sprintf("noise.%dx%d.bin", c.w, c.h), 0)
+	}
+}
+
+func TestFiltersEqualPillow(t *testing.T) {
+	p := decoded(t, "noise.png", 3)
+	for _, name := range []string{"nearest", "lanczos", "bicubic", "box", "hamming"} {
+		f, ok := FilterNamed(name)
+		if !ok {
+			t.Fatalf("no filter %s", name)
+		}
+		for _, c := range []struct{ w, h int }{{16, 37}, {60, 41}, {9, 5}} {
+			compare(t, p.Resize(c.h, c.w, f).Data, fmt.Sprintf("noise.%dx%d.%s.bin", c.w, c.h, name), 0)
+		}
 	}
 }
 
@@ -141,7 +154,7 @@ func TestTensorRefuses(t *testing.T) {
 		{"smaller than the input", picture, Recipe{Short: 4}, f32(1, 3, 8, 8), "resized to 5×4, the input is 8×8"},
 		{"means for three channels, one is there", picture, Recipe{Mean: []float32{1, 2, 3}}, f32(1, 1, 8, 8), "3 values of mean or std for 1 channels"},
 		{"integers", picture, Recipe{}, Want{DType: tensor.Int64, Sizes: []int{1, 3, 8, 8}}, "floats, uint8 or int8"},
-		{"normalized integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean and std for an input of uint8"},
+		{"normalized integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean, std or a scale for an input of uint8"},
 		{"not an image", []byte("hello"), Recipe{}, f32(1, 3, 8, 8), "unknown format"},
 		{"a picture cut off", picture[:200], Recipe{}, f32(1, 3, 8, 8), "png"},
 		{"an input without pixels", picture, Recipe{}, f32(1, 3, 0, 0), "resized to"},

@@ -18,15 +18,22 @@ const (
 	NHWC Layout = "nhwc"
 )
 
-// Recipe is the conversion of an image to an input. The zero recipe scales to 0…1. It resizes to cover the
+// Recipe is the conversion of an image to an input. The zero recipe scales samples to 0…1. It resizes to cover the
 // input's height and width and crops the center; for an input of dynamic sizes, it keeps the image's size if the program accepts it.
 type Recipe struct {
-	Short     int       // scale the shorter side to this, keeping the aspect ratio; 0: use Height and Width
-	Height    int       // scale to exactly Height by Width; 0: to cover the input
-	Width     int       //
+	Short     int  // scale the shorter side to this, keeping the aspect ratio; 0: use Long, Height and Width
+	Long      int  // scale the longer side to this, keeping the aspect ratio
+	Height    int  // scale to exactly Height by Width; 0: to cover the input
+	Width     int  //
+	Letterbox bool // scale to fit into the input, keeping the aspect ratio, and pad both sides
+	Pad       byte // sample of the padding
+	Multiple  int  // then truncate both sides of the scaled size to multiples of this; 0: 1
+	Filter    Filter
 	CropH     int       // then center crop; 0: size of the input
 	CropW     int       //
-	Mean, Std []float32 // per channel, or one for all; of samples in 0…1
+	Scale     float64   // factor of samples; 0: 1/255
+	Mean, Std []float32 // per channel, or one for all; of scaled samples
+	BGR       bool      // the channels are blue, green, red
 	Layout    Layout    // empty is Auto
 	Stored    bool      // ignore the EXIF orientation
 }

@@ -18,6 +18,9 @@ def raw(name, im):
     open(os.path.join(out, name + ".bin"), "wb").write(im.tobytes())
 for ww, hh in [(8, 8), (16, 37), (53, 11), (80, 60), (13, 50)]:
     raw(f"noise.{ww}x{hh}", img.resize((ww, hh), Image.BILINEAR))
+for name in ["nearest", "lanczos", "bicubic", "box", "hamming"]:
+    for ww, hh in [(16, 37), (60, 41), (9, 5)]:
+        raw(f"noise.{ww}x{hh}.{name}", img.resize((ww, hh), getattr(Image.Resampling, name.upper())))
 raw("noise.gray", img.convert("L"))
 raw("palette.rgb", Image.open(os.path.join(out, "palette.png")).convert("RGB"))
 raw("alpha.rgb", Image.open(os.path.join(out, "alpha.png")).convert("RGB"))
