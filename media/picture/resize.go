@@ -48,6 +48,14 @@ func FilterNamed(name string) (f Filter, ok bool) {
 	return 0, false
 }
 
+// PillowFilter returns the filter of one of Pillow's numbers, as the member resample of preprocessor_config.json has it.
+func PillowFilter(n int) (f Filter, ok bool) {
+	if n < 0 || n >= len(pillow) {
+		return 0, false
+	}
+	return pillow[n], true
+}
+
 // String returns the name of the filter.
 func (f Filter) String() string { return filters[f].name }
 
