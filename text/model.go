@@ -106,7 +106,7 @@ func WithBatch(n int) Option { return func(l *loading) { l.batch = n } }
 func WithBOS(id int) Option { return func(l *loading) { l.bos = &id } }
 
 // WithEOS sets the tokens that end a text. The default is those in the program's metadata, those of
-// the tokenizer, and the first token of texts if it is a control token.
+// the tokenizer, and the first token of texts if it is a control token. Where neither names one, it is a control token such as </s>.
 func WithEOS(ids ...int) Option { return func(l *loading) { l.eos = append([]int{}, ids...) } }
 
 // Load returns the model of a program and its tokenizer. If the tokenizer is nil, the model takes
@@ -209,6 +209,9 @@ func (m *Model) setEnds(l *loading, d *metadata) error {
 			eos = append(eos, m.tok.EOS()...)
 		}
 		eos = slices.DeleteFunc(eos, func(id int) bool { return id < 0 })
+		if len(eos) == 0 {
+			eos = m.usualEnds()
+		}
 	}
 	slices.Sort(eos)
 	m.info.EOS = slices.Compact(eos)
@@ -223,6 +226,19 @@ func (m *Model) setEnds(l *loading, d *metadata) error {
 		m.ends = append(slices.Clone(m.ends), m.info.BOS)
 	}
 	return nil
+}
+
+// usualEnds returns the control tokens that end texts by their names, where neither the program nor the tokenizer says so.
+func (m *Model) usualEnds() (ends []int) {
+	if m.controls == nil {
+		return nil
+	}
+	for _, name := range []string{"</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>"} {
+		if id, ok := m.tok.ID(name); ok && id < m.choices && m.isControl(id) {
+			ends = append(ends, id)
+		}
+	}
+	return ends
 }
 
 // setBOS sets the first token of texts. Metadata has one even for models, such as Qwen's, whose
