@@ -134,11 +134,56 @@ func (c *mediaCase) check(t *testing.T, folder string, options []etrun.Option) {
 	if len(prompt) != c.Expect.PromptTokens {
 		t.Fatalf("prompt: got %d tokens, want %d", len(prompt), c.Expect.PromptTokens)
 	}
+	c.checkChat(t, m, prompt, parts)
 	got, _, last, err := collect(sessionOf(t, m).GenerateTokens(t.Context(), prompt, Options{MaxTokens: c.Options.MaxTokens, Parts: parts}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.compare(t, got, last.Finish)
+}
+
+// checkChat checks that a chat template makes the same prompt of a message with the parts.
+func (c *mediaCase) checkChat(t *testing.T, m *Model, want []int, parts []*Part) {
+	messages := []Message{{Role: "user", Content: c.Inputs.Prompt}}
+	for _, p := range parts {
+		messages[0].Parts = append(messages[0].Parts, Placed{0, p})
+	}
+	template, err := FindTemplate(m.tok)
+	if strings.Contains(c.ID, "llava") {
+		system, _, _ := strings.Cut(strings.TrimPrefix(c.Options.Parts[0], "<s>"), " USER: ")
+		messages = append([]Message{{Role: "system", Content: system}}, messages...)
+		template, err = NamedTemplate("llava")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := m.EncodeConversation(template, &Conversation{Messages: messages})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the prompt by the template %s: got %d, %v, want %d", template.Name(), tokensOf(got), err, tokensOf(want))
+	}
+	whole := ""
+	for _, s := range c.Options.Parts {
+		switch {
+		case strings.HasPrefix(s, "IMAGE"):
+			s = "<image>"
+		case s == "AUDIO":
+			s = "<audio>"
+		}
+		whole += s
+	}
+	if got, err = m.EncodeParts(whole, parts, true); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the prompt by placeholders: got %d, %v, want %d", tokensOf(got), err, tokensOf(want))
+	}
+}
+
+// tokensOf returns tokens with -1 for each part.
+func tokensOf(ids []int) (list []int) {
+	for _, id := range ids {
+		if id = max(id, -1); id >= 0 || len(list) == 0 || list[len(list)-1] >= 0 {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // compare compares tokens up to a first difference where the two best ones are too close.
