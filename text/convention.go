@@ -167,6 +167,19 @@ func isLogits(d tensor.DType) bool {
 	return d == tensor.Float32 || d == tensor.Float16 || d == tensor.BFloat16
 }
 
+// MediaOf returns the media of a program whose prompts have other parts than text; ok is false for other programs.
+func MediaOf(p *etrun.Program) (list []Medium, ok bool) {
+	if _, parts, err := find(p, defaultMethod); err != nil || !parts {
+		return nil, false
+	}
+	for _, e := range encoders {
+		if slices.Contains(p.MethodNames(), e.method) {
+			list = append(list, e.medium)
+		}
+	}
+	return list, true
+}
+
 // Generates reports whether a method of a program is declared as one that [Load] accepts.
 func Generates(p *etrun.Program, method string) bool {
 	_, err := signature(p, method)

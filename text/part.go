@@ -69,6 +69,15 @@ func (d digest) ids(n int) []int {
 	return list
 }
 
+// WithoutDigests returns a prompt with -1 for each row of a part.
+func WithoutDigests(prompt []int) []int {
+	list := slices.Clone(prompt)
+	for i := range list {
+		list[i] = max(list[i], -1)
+	}
+	return list
+}
+
 // rowsOf returns the rows of parts by their ids, nil for no parts.
 func rowsOf(parts []*Part) map[int][]float32 {
 	if len(parts) == 0 {

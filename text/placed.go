@@ -210,6 +210,20 @@ func (m *Model) renderParts(t *Template, d *Conversation) ([]segment, error) {
 	return m.framed(t, m.controls.split(s), parts), nil
 }
 
+// UserMessage returns a message of the user with parts: in the places of <image> and <audio> in the content, in order, and those without a
+// place before it.
+func UserMessage(content string, parts ...*Part) Message {
+	marked, order := placeParts(content, parts)
+	m := Message{Role: user}
+	for i, piece := range strings.Split(marked, partMark) {
+		if i > 0 {
+			m.Parts = append(m.Parts, Placed{len(m.Content), order[i-1]})
+		}
+		m.Content += piece
+	}
+	return m
+}
+
 // placeholders stand for parts in prompts that are texts.
 var placeholders = map[Medium]string{Picture: "<image>", Sound: "<audio>"}
 

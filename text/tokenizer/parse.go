@@ -67,6 +67,12 @@ func File(path string) (string, error) {
 	return "", &Error{File: path, Class: ErrUnsupported, Err: fmt.Errorf("a folder without %s", strings.Join(inFolder, ", "))}
 }
 
+// InFolder reports whether a folder has a tokenizer's file.
+func InFolder(folder string) bool {
+	file, err := File(folder)
+	return err == nil && file != folder
+}
+
 // Open reads a tokenizer from a file, or from the folder of a model: see [File]. The content determines its kind.
 func Open(path string) (Tokenizer, error) { return OpenChecked(context.Background(), path, nil) }
 
