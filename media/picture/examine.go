@@ -72,6 +72,12 @@ func examine(file []byte) (header, error) {
 	return h, h.check()
 }
 
+// Memory returns an upper bound of the bytes that an image takes when it is decoded, by its header; an error if it is no image, or too large.
+func Memory(file []byte) (int64, error) {
+	h, err := examine(file)
+	return h.memory + 6*int64(h.w)*int64(h.h), err // and its pixels, twice
+}
+
 // checkSize limits the pixels, on which all other estimates depend.
 func checkSize(w, h int) error {
 	if w < 1 || h < 1 || w > maxPixels/h {

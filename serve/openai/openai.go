@@ -37,7 +37,9 @@ func Serves(path string) bool {
 
 // New returns the handler of [Patterns].
 func New(s *serve.Server, o Options) http.Handler {
-	o.BodyBytes = cmp.Or(o.BodyBytes, 1<<20)
+	if o.BodyBytes == 0 {
+		o.BodyBytes, o.MediaBytes = 1<<20, cmp.Or(o.MediaBytes, 32<<20)
+	}
 	h := &handler{server: s, options: o, created: time.Now().Unix()}
 	mux := http.NewServeMux()
 	for path, row := range h.table() {
@@ -106,7 +108,7 @@ type modelAnswer struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	// Capabilities are completion, chat and embedding; none while the model is not loaded.
+	// Capabilities are completion, chat, vision, audio and embedding; none while the model is not loaded.
 	Capabilities []string `json:"capabilities"`
 }
 
@@ -122,6 +124,7 @@ func (h *handler) describe(m *serve.Model) modelAnswer {
 			if x.template != nil {
 				a.Capabilities = append(a.Capabilities, "chat")
 			}
+			a.Capabilities = append(a.Capabilities, x.senses()...)
 		}
 	})
 	return a
