@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -170,15 +171,23 @@ func TestTensorRefuses(t *testing.T) {
 }
 
 func FuzzTensor(f *testing.F) {
-	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "turned.jpg"} {
+	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "turned.jpg", "others/lossy_alpha.webp", "others/lossless.webp",
+		"others/transparent.gif", "others/animated.gif"} {
 		f.Add(read(f, name), uint8(9), uint8(0))
 	}
 	f.Add(withTags(read(f, "noise.png"), exifTags(binary.BigEndian, 8)), uint8(0), uint8(8))
 	f.Fuzz(func(t *testing.T, file []byte, short, crop uint8) {
 		r := Recipe{Short: int(short) % 64, CropH: int(crop), CropW: int(crop)}
-		got, _, err := tensorOf(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: testLimit})
+		const limit = 256 << 20 // a lossless WebP file needs more than testLimit
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, _, err := tensorOf(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: limit})
+		runtime.ReadMemStats(&after)
 		if (got == nil) == (err == nil) {
 			t.Fatalf("tensor %v and error %v", got, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > limit+1<<20 {
+			t.Fatalf("%d bytes allocated, the limit is %d", n, limit)
 		}
 	})
 }

@@ -17,9 +17,12 @@ var presets = map[string]map[string][]float32{
 	"imagenet": {"mean": {0.485, 0.456, 0.406}, "std": {0.229, 0.224, 0.225}},
 }
 
-// parseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto,orientation=exif". size, or
-// resize, is the shorter side or HxW, crop a side or HxW; a value without a key continues
-// the list before it.
+// recipeKeys are the keys of recipes of pictures.
+var recipeKeys = []string{"size", "resize", "long", "letterbox", "multiple", "filter", "crop", "scale", "mean", "std", "order", "layout", "orientation"}
+
+// parseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto,orientation=exif". size, or resize, is the shorter side or
+// HxW, long the longer one, letterbox the sample of the padding, multiple what divides both sides, filter how sizes change, crop a side or
+// HxW, scale the factor of samples, order rgb or bgr; a value without a key continues the list before it.
 func parseRecipe(text string) (picture.Recipe, error) {
 	var r picture.Recipe
 	for _, option := range options(text) {
@@ -58,6 +61,27 @@ func setRecipe(r *picture.Recipe, key string, values []string) (err error) {
 		if r.CropH, r.CropW, err = sides(values[0]); r.CropW == 0 {
 			r.CropW = r.CropH
 		}
+	case "long":
+		r.Long, err = number(values[0], maxSide)
+	case "multiple":
+		r.Multiple, err = number(values[0], maxSide)
+	case "letterbox":
+		n := 0
+		n, err = number(values[0], 255)
+		r.Letterbox, r.Pad = true, byte(n)
+	case "filter":
+		filter, ok := picture.FilterNamed(values[0])
+		if r.Filter = filter; !ok {
+			return errors.New("want bilinear, nearest, lanczos, bicubic, box or hamming")
+		}
+	case "scale":
+		if r.Scale, err = strconv.ParseFloat(values[0], 64); err != nil || !(r.Scale > 0 && r.Scale <= 1e6) {
+			return errors.New("want a positive number, such as 1 for samples from 0 to 255")
+		}
+	case "order":
+		if r.BGR = values[0] == "bgr"; !r.BGR && values[0] != "rgb" {
+			return errors.New("want rgb or bgr")
+		}
 	case "layout":
 		r.Layout = picture.Layout(values[0])
 		if r.Layout != picture.Auto && r.Layout != picture.NCHW && r.Layout != picture.NHWC {
@@ -75,8 +99,7 @@ func setRecipe(r *picture.Recipe, key string, values []string) (err error) {
 			err = notZero(r.Std)
 		}
 	default:
-		return fmt.Errorf("unknown key, want one of size (or resize), crop, mean, std, layout, orientation%s",
-			nearest.Hint(key, []string{"size", "resize", "crop", "mean", "std", "layout", "orientation"}))
+		return fmt.Errorf("unknown key, want one of %s%s", strings.Join(recipeKeys, ", "), nearest.Hint(key, recipeKeys))
 	}
 	return err
 }
@@ -91,9 +114,20 @@ func setSize(r *picture.Recipe, text string) error {
 	return err
 }
 
+// maxSide bounds sides.
+const maxSide = 1 << 15
+
+// number parses a number from 0 to most.
+func number(text string, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("want a number from 0 to %d", most)
+	}
+	return n, nil
+}
+
 // sides parses a side, or HxW; w is 0 for a single side.
 func sides(text string) (h, w int, err error) {
-	const maxSide = 1 << 15
 	height, width, both := strings.Cut(text, "x")
 	if h, err = strconv.Atoi(height); err == nil && both {
 		w, err = strconv.Atoi(width)

@@ -19,7 +19,11 @@ func TestParseRecipe(t *testing.T) {
 	if r, err = parseRecipe("resize=256,crop=224"); err != nil || r.Short != 256 || r.CropH != 224 || r.CropW != 224 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2",
+	r, err = parseRecipe("letterbox=114,multiple=32,filter=bicubic,order=bgr,scale=1")
+	if err != nil || !r.Letterbox || r.Pad != 114 || r.Multiple != 32 || r.Filter != picture.Bicubic || !r.BGR || r.Scale != 1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	for _, text := range []string{"letterbox=256", "filter=sharp", "order=grb", "scale=0", "scale=NaN", "multiple=-1", "long=x", "", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2",
 		"mean=a", "std=0", "layout=chw", "color=red", "orientation=6", "224"} {
 		if _, err := parseRecipe(text); !errors.Is(err, errRecipe) {
 			t.Errorf("%q: got %v, want %v", text, err, errRecipe)

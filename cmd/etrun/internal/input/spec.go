@@ -59,10 +59,10 @@ var (
 	namePrefix = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*|[0-9]+)=`)
 	statedTail = regexp.MustCompile(`:([A-Za-z][A-Za-z0-9_]*):(scalar|[0-9]+(?:x[0-9]+)*)$`)
 	statedFill = regexp.MustCompile(`^(?:zeros|ones|rand):(scalar|[0-9]+(?:x[0-9]+)*)$`)
-	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g)(:|$)`)
+	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)(:|$)`)
 	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
 	// Options determine the kind of a file if its extension does not.
-	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout|orientation)=[^:]*)$`)
+	pictureTail = regexp.MustCompile(`:((?:` + strings.Join(recipeKeys, "|") + `)=[^:]*)$`)
 	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length)=[^:]*)$`)
 )
 
