@@ -108,8 +108,8 @@ func signature(p *etrun.Program, method string) (*convention, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(meta.Inputs); n < 1 || n > 2 || parts && n != 2 {
-		return nil, c.reject(fmt.Sprintf("%d inputs", n), "tokens, and at most a position; rows of tokens, and a position")
+	if n := len(meta.Inputs); n < 1 || n > 2 {
+		return nil, c.reject(fmt.Sprintf("%d inputs", n), "tokens or their rows, and at most a position")
 	}
 	if parts {
 		err = c.readRows(p, &meta.Inputs[0])
