@@ -15,7 +15,7 @@ RACESKIP := LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal Pois
 # Tests that run a part of their cases, and their packages.
 CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds
 CASEPACKAGES := ./delegate/xnnpack/... ./internal/simd ./kernels/... ./runtime/lower \
-	./cmd/etrun/internal/picture
+	./media/picture
 # A pattern of any of some words.
 empty :=
 any = $(subst $(empty) $(empty),|,$(strip $(1)))

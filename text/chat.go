@@ -24,10 +24,11 @@ import (
 type Message struct {
 	Role      string // such as "system", "user" and "assistant"
 	Content   string
-	Reasoning string // thoughts of the assistant
-	Calls     []Call // of tools, by the assistant
-	CallID    string // of the call that a message of a tool answers
-	Name      string // of the author, such as a tool; without effect in a template that does not read it
+	Reasoning string   // thoughts of the assistant
+	Calls     []Call   // of tools, by the assistant
+	CallID    string   // of the call that a message of a tool answers
+	Name      string   // of the author, such as a tool; without effect in a template that does not read it
+	Parts     []Placed // pictures and sounds of the user, in the order of their places
 }
 
 // plain reports whether a message has no more than a role, a content and a name.
@@ -38,10 +39,10 @@ func (m *Message) plain() bool { return m.Reasoning == "" && len(m.Calls) == 0 &
 type Template struct {
 	name   string
 	format format
-	first  []segment // before the first message
-	before []segment // of each message, up to its text
-	after  []segment // of each message
-	reply  []segment // where the text of the reply begins
+	first  []segment        // before the first message
+	shape                   // of each message
+	shapes map[string]shape // of those of some roles
+	reply  []segment        // where the text of the reply begins
 	roles  map[string][]segment
 	forms  *thinking                  // nil for a template that does not distinguish them
 	own    *own                       // in Jinja; nil for the others
@@ -95,6 +96,9 @@ const (
 //	           feeds that follow, are dropped
 //	"reply"    what the reply begins with, in the place of the text of a message
 //	"ends"     the control tokens that end a reply, a list
+//	"messages" messages of some roles in the place of "message": {"user": "{[INST]}{text}{[/INST]}"}
+//	"picture"  a picture, {part}, and what stands around it; without it what the tokenizer's models expect
+//	"sound"    a sound, likewise
 //
 // Only "message" is required. In begin, message, reply and roles, {NAME} is the control token of
 // that name, and {{ and }} are braces. Everything else is plain text, even if it looks like a control
@@ -208,15 +212,23 @@ func (t *Template) render(messages []Message, begun bool) ([]segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.add(t.before, name)
+		s, own := t.shapes[m.Role]
+		if !own {
+			s = t.shape
+		}
+		p.add(s.before, name)
 		p.text(m.Content)
-		p.add(t.after, name)
+		p.add(s.after, name)
 	}
 	name, err := t.role(assistant)
 	if err != nil {
 		return nil, err
 	}
-	p.add(t.before, name)
+	s, own := t.shapes[assistant]
+	if !own {
+		s = t.shape
+	}
+	p.add(s.before, name)
 	p.add(t.reply, nil)
 	p.text(opening)
 	if p.size > maxRendered {
@@ -302,7 +314,7 @@ func (t *Template) role(name string) ([]segment, error) {
 
 // clean returns the text of a message. One that is put before another keeps its white space.
 func (t *Template) clean(m *Message) string {
-	s := strings.ToValidUTF8(m.Content, "\uFFFD")
+	s := m.marked()
 	if t.format.Thought != "" && m.Role == assistant {
 		if i := strings.LastIndex(s, t.format.Thought); i >= 0 {
 			s = strings.TrimLeft(s[i+len(t.format.Thought):], "\n")
@@ -358,7 +370,7 @@ func (m *Model) EncodeConversation(t *Template, d *Conversation) (prompt, ends [
 	if err != nil {
 		return nil, nil, err
 	}
-	if prompt, err = m.encodeSegments(t, rendered); err != nil {
+	if prompt, err = m.encodeSegments(t, rendered, d.parts(), false); err != nil {
 		return nil, nil, err
 	}
 	if t.own != nil {
@@ -372,10 +384,17 @@ func (m *Model) EncodeConversation(t *Template, d *Conversation) (prompt, ends [
 	return prompt, ends, nil
 }
 
-// encodeSegments returns the tokens of a prompt.
-func (m *Model) encodeSegments(t *Template, rendered []segment) (prompt []int, err error) {
+// encodeSegments returns the tokens of a prompt with parts, in order. special is whether names of control tokens in texts are those.
+func (m *Model) encodeSegments(t *Template, rendered []segment, parts []*Part, special bool) (prompt []int, err error) {
 	strip := false
 	for _, part := range rendered {
+		if part.kind == placed {
+			if len(parts) == 0 {
+				return nil, &TemplateError{t.name, errors.New("it writes more pictures and sounds than there are")}
+			}
+			prompt, parts, strip = append(prompt, parts[0].ids...), parts[1:], false
+			continue
+		}
 		if part.kind == control {
 			id, ok := m.tok.ID(part.text)
 			if !ok {
@@ -388,11 +407,14 @@ func (m *Model) encodeSegments(t *Template, rendered []segment) (prompt []int, e
 		if strip {
 			text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		}
-		ids, err := m.tok.Encode(text, false)
+		ids, err := m.tok.Encode(text, special)
 		if err != nil {
 			return nil, err
 		}
 		prompt, strip = append(prompt, ids...), false
+	}
+	if len(parts) > 0 {
+		return nil, &TemplateError{t.name, fmt.Errorf("it does not write a %s of the messages", parts[0].medium)}
 	}
 	return prompt, nil
 }
@@ -429,6 +451,9 @@ func (t *Template) missing(tok tokenizer.Tokenizer) (names []string) {
 	for _, r := range slices.Sorted(maps.Keys(t.roles)) {
 		parts = append(parts, t.roles[r])
 	}
+	for _, r := range slices.Sorted(maps.Keys(t.shapes)) {
+		parts = append(parts, t.shapes[r].before, t.shapes[r].after)
+	}
 	for _, s := range slices.Concat(parts...) {
 		if _, ok := tok.ID(s.text); s.kind == control && !ok && !slices.Contains(names, s.text) {
 			names = append(names, s.text)
@@ -457,15 +482,16 @@ func (s *Session) Chat(ctx context.Context, t *Template, messages []Message, o O
 // template parses the patterns of a format.
 func (f format) template(name string) (*Template, error) {
 	t := &Template{name: name, format: f}
-	message, err := parsePattern("message", f.Message, true)
-	if err != nil {
+	var err error
+	if t.shape, err = shapeOf(f.Message); err != nil {
 		return nil, &TemplateError{name, err}
 	}
-	at := indexContent(message)
-	if at < 0 || indexContent(message[at+1:]) >= 0 {
-		return nil, &TemplateError{name, fmt.Errorf("message %.100q, want {text} once", f.Message)}
+	t.shapes = make(map[string]shape)
+	for r, pattern := range f.Messages {
+		if t.shapes[r], err = shapeOf(pattern); err != nil {
+			return nil, &TemplateError{name, err}
+		}
 	}
-	t.before, t.after = message[:at], message[at+1:]
 	if t.first, err = parsePattern("begin", f.Begin, false); err != nil {
 		return nil, &TemplateError{name, err}
 	}

@@ -80,7 +80,11 @@ func (c *closable) callAll(t *testing.T, object any) map[string]error {
 				args[k] = reflect.ValueOf(known[at])
 			}
 		}
-		for _, out := range call.Call(args) {
+		run := call.Call
+		if call.Type().IsVariadic() {
+			run = call.CallSlice
+		}
+		for _, out := range run(args) {
 			switch x := out.Interface().(type) {
 			case error:
 				errs[name] = x

@@ -26,16 +26,22 @@ const (
 
 // convention describes how the method "forward" is called.
 type convention struct {
-	method     string
-	cache      Cache
-	tokens     tensor.DType // of the tokens: int64 or int32
-	width      int          // maximum number of tokens per call
-	fixed      bool         // each call takes width tokens
-	position   tensor.DType // of the position; only if places is not 0
-	places     int          // elements of the position input: 0 for no such input, 1 for the first token's, else one per token
-	all        bool         // logits of all tokens of a call, not only of the last
-	logits     tensor.DType
-	vocabulary int // logits per token
+	method  string
+	rows    int // numbers of the row that each token is for the method; 0 if it takes tokens
+	rowType tensor.DType
+	rank    int // of the rows
+	// Of the method that makes rows of tokens: the tokens of a call, at most or exactly.
+	tokensMost  int
+	tokensFixed bool
+	cache       Cache
+	tokens      tensor.DType // of the tokens: int64 or int32
+	width       int          // maximum number of tokens per call
+	fixed       bool         // each call takes width tokens
+	position    tensor.DType // of the position; only if places is not 0
+	places      int          // elements of the position input: 0 for no such input, 1 for the first token's, else one per token
+	all         bool         // logits of all tokens of a call, not only of the last
+	logits      tensor.DType
+	vocabulary  int // logits per token
 }
 
 // want describes what Load accepts.
@@ -45,35 +51,72 @@ const (
 	wantLogits   = "float32, float16 or bfloat16 logits of sizes [1, vocabulary] or [1, tokens, vocabulary]"
 )
 
-// known describes other kinds of language models, for errors.
-var known = []struct{ method, words string }{
-	{"kv_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs"},
-	{"prefill_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs"},
-	{"text_decoder", "the methods of a model of text and other media"},
-	{"token_embedding", "the methods of a model of text and other media"},
-	{"encoder", "an encoder and a decoder"},
+// known describes other kinds of language models, for errors. The first ones are like those of prompts with parts.
+var known = []struct {
+	method, words string
+	parts         bool
+}{
+	{"encode_audio_chunk", "the methods of Voxtral Realtime", true},
+	{"downsample_factor", "the methods of Voxtral Realtime", true},
+	{"semantic_head", "the methods of Voxtral TTS", true},
+	{"speech_transform", "the methods of Gemma 4", true},
+	{"has_ple", "the methods of Gemma 4", true},
+	{"kv_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs", false},
+	{"prefill_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs", false},
+	{methodDecoder, "the method text_decoder without token_embedding", false},
+	{methodRows, "the method token_embedding without text_decoder", false},
+	{"encoder", "an encoder and a decoder", false},
+}
+
+// find returns the method that computes logits. Of programs whose prompts have other parts than text it is their decoder.
+func find(p *etrun.Program, method string) (name string, parts bool, err error) {
+	has := func(name string) bool { return slices.Contains(p.MethodNames(), name) }
+	parts = has(methodRows) && has(methodDecoder) && (method == methodDecoder || method == defaultMethod && !has(method))
+	if parts {
+		method = methodDecoder
+	}
+	got := ""
+	if !has(method) {
+		got = "the methods " + strings.Join(p.MethodNames(), ", ")
+	}
+	for _, k := range known {
+		if has(k.method) && (parts && k.parts || !has(method)) {
+			got = k.words
+			if k.parts {
+				break
+			}
+		}
+	}
+	if got != "" {
+		want := "the method " + method
+		if parts {
+			want = "a model of text and of pictures or sounds as optimum exports it"
+		}
+		return method, parts, &ConventionError{Method: method, Got: fmt.Sprintf("%.300s", got), Want: want}
+	}
+	return method, parts, nil
 }
 
 // signature derives the convention from the declaration of a method, except for the cache.
 func signature(p *etrun.Program, method string) (*convention, error) {
-	c := &convention{method: method}
-	if !slices.Contains(p.MethodNames(), method) {
-		got := "the methods " + strings.Join(p.MethodNames(), ", ")
-		for _, k := range known {
-			if slices.Contains(p.MethodNames(), k.method) {
-				got = k.words
-			}
-		}
-		return nil, &ConventionError{Method: method, Got: fmt.Sprintf("%.300s", got), Want: "the method " + method}
+	method, parts, err := find(p, method)
+	if err != nil {
+		return nil, err
 	}
+	c := &convention{method: method}
 	meta, err := p.Meta(method)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(meta.Inputs); n < 1 || n > 2 {
-		return nil, c.reject(fmt.Sprintf("%d inputs", n), "tokens, and at most a position")
+		return nil, c.reject(fmt.Sprintf("%d inputs", n), "tokens or their rows, and at most a position")
 	}
-	if err := c.readTokens(&meta.Inputs[0]); err != nil {
+	if parts {
+		err = c.readRows(p, &meta.Inputs[0])
+	} else {
+		err = c.readTokens(&meta.Inputs[0])
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(meta.Inputs) == 2 {
@@ -85,6 +128,56 @@ func signature(p *etrun.Program, method string) (*convention, error) {
 		return nil, c.reject("no outputs", wantLogits)
 	}
 	return c, c.readLogits(&meta.Outputs[0])
+}
+
+// readRows reads the declaration of the rows that the method takes, and of the method that makes them of tokens.
+func (c *convention) readRows(p *etrun.Program, v *etrun.ValueMeta) error {
+	meta, err := p.Meta(methodRows)
+	if err != nil {
+		return err
+	}
+	of := convention{method: methodRows}
+	if len(meta.Inputs) != 1 || len(meta.Outputs) != 1 {
+		return of.reject(fmt.Sprintf("%d inputs and %d outputs", len(meta.Inputs), len(meta.Outputs)), "tokens, and the rows that it makes of them")
+	}
+	if err := of.readTokens(&meta.Inputs[0]); err != nil {
+		return err
+	}
+	n := len(v.Sizes)
+	if v.Kind != tensor.KindTensor || n < 2 || n > 3 || n == 3 && v.Sizes[0] != 1 || v.Sizes[n-1] < 1 || v.Sizes[n-1] > maxRow || !isLogits(v.DType) {
+		return c.reject("input 0: "+describe(v), "float32, float16 or bfloat16 rows of sizes [1, tokens, numbers]")
+	}
+	c.tokens, c.tokensMost, c.tokensFixed = of.tokens, of.width, of.fixed
+	c.rows, c.rowType, c.rank = v.Sizes[n-1], v.DType, n
+	c.width, c.fixed = v.Sizes[n-2], v.Dynamism == tensor.Static
+	if v.Dynamism == tensor.DynamicUnbound {
+		c.width = maxMetadata
+	}
+	if c.width < 1 {
+		return c.reject("input 0: "+describe(v), "rows of one token or more")
+	}
+	return nil
+}
+
+// maxRow bounds the numbers of a row.
+const maxRow = 1 << 20
+
+// isLogits reports whether a type is one of logits and rows.
+func isLogits(d tensor.DType) bool {
+	return d == tensor.Float32 || d == tensor.Float16 || d == tensor.BFloat16
+}
+
+// MediaOf returns the media of a program whose prompts have other parts than text; ok is false for other programs.
+func MediaOf(p *etrun.Program) (list []Medium, ok bool) {
+	if _, parts, err := find(p, defaultMethod); err != nil || !parts {
+		return nil, false
+	}
+	for _, e := range encoders {
+		if slices.Contains(p.MethodNames(), e.method) {
+			list = append(list, e.medium)
+		}
+	}
+	return list, true
 }
 
 // Generates reports whether a method of a program is declared as one that [Load] accepts.
@@ -155,7 +248,7 @@ func (c *convention) readLogits(v *etrun.ValueMeta) error {
 	if v.Kind != tensor.KindTensor || len(v.Sizes) == 0 || len(v.Sizes) > 3 || len(v.Sizes) == 3 && v.Sizes[0] != 1 {
 		return bad
 	}
-	if v.DType != tensor.Float32 && v.DType != tensor.Float16 && v.DType != tensor.BFloat16 {
+	if !isLogits(v.DType) {
 		return bad
 	}
 	rows := 1

@@ -30,6 +30,12 @@ type fake struct {
 	meta                       map[string]any // int, bool or []int
 	fault                      func(text []int64, logits []float32) error
 	calls                      *atomic.Int64 // of the method
+
+	// Of a fake that takes rows of numbers, whose first one is the token: their number of numbers, type and rank.
+	rows    int
+	rowType tensor.DType
+	rank    int
+	embeds  int // tokens of a call of token_embedding
 }
 
 func fakeDefault() fake {
@@ -67,6 +73,15 @@ func fakeGreedy(prompt []int, vocabulary, n int) (ids []int) {
 }
 
 func integers(t *tensor.Tensor) (list []int64) {
+	if t.DType.IsFloat() { // rows
+		n := t.Sizes[t.Rank()-1]
+		for i, x := range float32s(t, nil) {
+			if i%n == 0 {
+				list = append(list, int64(x))
+			}
+		}
+		return list
+	}
 	if t.DType == tensor.Int64 {
 		return slices.Clone(tensor.Data[int64](t))
 	}
@@ -84,8 +99,8 @@ func (f *fake) operators() []kernels.Op {
 	cached := func(_ *kernels.Ctx, a kernels.Args) error {
 		at := integers(a.Tensor(1))
 		for i, p := range at {
-			if p != at[0]+int64(i) || len(at) > 1 && len(at) != a.Tensor(0).Numel() {
-				return fmt.Errorf("positions %d for %d tokens", at, a.Tensor(0).Numel())
+			if p != at[0]+int64(i) || len(at) > 1 && len(at) != len(integers(a.Tensor(0))) {
+				return fmt.Errorf("positions %d for %d tokens", at, len(integers(a.Tensor(0))))
 			}
 		}
 		return f.step(a.Tensor(3), integers(a.Tensor(0)), tensor.Data[int64](a.Tensor(2)), int(at[0]))
@@ -100,6 +115,8 @@ func (f *fake) operators() []kernels.Op {
 	return []kernels.Op{
 		{Schema: "test::whole.out(Tensor tokens, *, Tensor(a!) out)", Func: whole},
 		{Schema: "test::cached.out(Tensor tokens, Tensor position, Tensor(b!) cache, *, Tensor(a!) out)", Func: cached},
+		{Schema: "test::embed.out(Tensor tokens, *, Tensor(a!) out)", Func: f.embed},
+		{Schema: "test::eye.out(Tensor pixels, *, Tensor(a!) out)", Func: f.eye},
 		{Schema: "test::counted.out(Tensor tokens, Tensor(b!) cache, Tensor(c!) count, *, Tensor(a!) out)", Func: counted},
 	}
 }
@@ -175,7 +192,13 @@ func (f *fake) method() pte.Method {
 	if f.flat {
 		batch = nil
 	}
-	tokens := add(f.tokens, f.dynamic, append(slices.Clone(batch), f.width)...)
+	tokens := -1
+	if f.rows > 0 {
+		m.Name = methodDecoder
+		tokens = add(f.rowType, f.dynamic, []int{1, f.width, f.rows}[3-f.rank:]...)
+	} else {
+		tokens = add(f.tokens, f.dynamic, append(slices.Clone(batch), f.width)...)
+	}
 	m.Inputs = []int{tokens}
 	args := []int{tokens}
 	if f.places > 0 {
@@ -233,6 +256,9 @@ func constantMethod(name string, value any) pte.Method {
 func (f *fake) program(t testing.TB) *etrun.Program {
 	t.Helper()
 	methods := []pte.Method{f.method()}
+	if f.rows > 0 {
+		methods = append(methods, f.partMethods()...)
+	}
 	for name, value := range f.meta {
 		methods = append(methods, constantMethod(name, value))
 	}

@@ -25,7 +25,12 @@ func (s *Session) Footprint() (Footprint, error) {
 	}
 	defer s.leave()
 	now, m := s.method.Memory(), &s.model.size
-	return Footprint{Weights: m.weights, State: m.state, Memory: now.Planned + now.Scratch + s.held()}, nil
+	f := Footprint{Weights: m.weights, State: m.state, Memory: now.Planned + now.Scratch + s.held()}
+	if s.embed != nil {
+		rows := s.embed.Memory()
+		f.Memory += rows.Planned + rows.Scratch
+	}
+	return f, nil
 }
 
 // constantBytes returns the bytes of constants that the operators read whole, and of one row of those
@@ -63,7 +68,7 @@ func isConstant(k ir.Kind) bool { return k == ir.Constant || k == ir.Folded }
 func (s *Session) held() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
-	return int64(cap(s.tokens)+cap(s.in.ints)+cap(g.kept)+cap(g.weight)+cap(g.all)+cap(g.order)+cap(g.spare))*integer +
+	return int64(cap(s.in.rows))*float + int64(cap(s.in.halves))*2 + int64(cap(s.tokens)+cap(s.in.ints)+cap(g.kept)+cap(g.weight)+cap(g.all)+cap(g.order)+cap(g.spare))*integer +
 		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked))*float
 }
 

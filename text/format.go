@@ -18,6 +18,9 @@ type format struct {
 	Alternate bool              `json:"alternate"`
 	Trim      bool              `json:"trim"`
 	Ends      []string          `json:"ends"`
+	Messages  map[string]string `json:"messages"`
+	Picture   string            `json:"picture"`
+	Sound     string            `json:"sound"`
 }
 
 // segment is a part of a pattern or of a prompt.
@@ -34,7 +37,24 @@ const (
 	control      // a control token
 	role         // placeholder of a message's role
 	content      // placeholder of a message's text
+	placed       // a part that is not text
 )
+
+// shape is what a message has before and after its text.
+type shape struct{ before, after []segment }
+
+// shapeOf parses the pattern of a message.
+func shapeOf(pattern string) (s shape, err error) {
+	message, err := parsePattern("message", pattern, true)
+	if err != nil {
+		return s, err
+	}
+	at := indexContent(message)
+	if at < 0 || indexContent(message[at+1:]) >= 0 {
+		return s, fmt.Errorf("message %.100q, want {text} once", pattern)
+	}
+	return shape{message[:at], message[at+1:]}, nil
+}
 
 func indexContent(list []segment) int {
 	for i := range list {

@@ -1,5 +1,7 @@
 package text
 
+import "cmp"
+
 // Options configures one call of [Session.Generate].
 type Options struct {
 	Sampling
@@ -20,6 +22,8 @@ type Options struct {
 	Lookup   int
 	LogProbs bool // return the LogProb of each token and, if Top is not 0, the most likely candidates
 	Top      int  // number of candidates, at most 100
+	// Parts are those of the prompt: see [Part]. Their order does not matter.
+	Parts []*Part
 }
 
 const (
@@ -67,15 +71,22 @@ type Piece struct {
 	Stats  Stats  // of the last piece only
 }
 
-// CheckPrompt reports whether a session can continue a prompt: the error is a *PromptError or a
-// *TokenError.
-func (m *Model) CheckPrompt(prompt []int) error {
+// CheckPrompt reports whether a session can continue a prompt with its parts: the error is a *PromptError, a
+// *TokenError or an *OptionError.
+func (m *Model) CheckPrompt(prompt []int, parts ...*Part) error {
+	return cmp.Or(m.checkParts(parts), m.checkPrompt(prompt, rowsOf(parts)))
+}
+
+func (m *Model) checkPrompt(prompt []int, rowOf map[int][]float32) error {
 	info := &m.info
 	exact := m.exact()
 	if n := len(prompt); n == 0 || n > info.Context || exact && n != info.Context {
 		return &PromptError{Tokens: n, Context: info.Context, Exact: exact}
 	}
 	for i, id := range prompt {
+		if id < 0 && rowOf[id] != nil {
+			continue
+		}
 		if id < 0 || id >= info.Vocabulary {
 			return &TokenError{ID: id, Index: i, Vocabulary: info.Vocabulary}
 		}
@@ -85,7 +96,8 @@ func (m *Model) CheckPrompt(prompt []int) error {
 
 // checkCall checks the arguments of a call.
 func (s *Session) checkCall(prompt []int, o *Options) error {
-	if err := s.model.CheckPrompt(prompt); err != nil {
+	s.rowOf = rowsOf(o.Parts)
+	if err := cmp.Or(s.model.checkParts(o.Parts), s.model.checkPrompt(prompt, s.rowOf)); err != nil {
 		return err
 	}
 	if len(o.Stop) > 0 && s.model.tok == nil {

@@ -49,6 +49,7 @@ func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
 
 // release drops what the call has had: a session can be idle for long, and a form have many positions.
 func (g *generation) release() {
+	g.rowOf = nil
 	g.o, g.yield, g.former.Matcher, g.sampler.Sampling, g.stream.stops = Options{}, nil, nil, Sampling{}, nil
 }
 
@@ -419,6 +420,14 @@ func (g *generation) advance(ctx context.Context, id int) error {
 	return nil
 }
 
+// tokensOnly returns the tokens before the first part.
+func tokensOnly(list []int) []int {
+	if i := slices.IndexFunc(list, func(id int) bool { return id < 0 }); i >= 0 {
+		return list[:i]
+	}
+	return list
+}
+
 // dropDraft removes the rest of a draft from the session.
 func (g *generation) dropDraft() {
 	g.rewind(len(g.tokens) - g.ahead)
@@ -449,7 +458,7 @@ func (g *generation) draft(id int) []int {
 		end := text[len(text)-length:]
 		for at := len(text) - length - 1; at >= 0; at-- {
 			if next := at + length; text[next] == id && slices.Equal(text[at:next], end) {
-				return text[next+1 : min(next+1+n, len(text))]
+				return tokensOnly(text[next+1 : min(next+1+n, len(text))])
 			}
 		}
 	}

@@ -154,7 +154,7 @@ func (n *names) compared(literals []string) (list []string, err error) {
 // guard marks what could become the name of a control token. Literals of the template are kept if they are no names, in
 // messages of the assistant in any case.
 func (n *names) guard(s string, literals []string, reply bool) string {
-	s = strings.ToValidUTF8(marks.Replace(s), "\uFFFD")
+	s = strings.ReplaceAll(strings.ToValidUTF8(marks.Replace(s), "\uFFFD"), partMark, "")
 	var b strings.Builder
 	for i, c := range s {
 		b.WriteRune(c)
@@ -220,7 +220,7 @@ func (o *own) findParts(tok tokenizer.Tokenizer) error {
 	for _, role := range []string{user, system, assistant, "tool"} {
 		written := func(parts bool) (bool, error) {
 			o.parts[role] = parts
-			s, err := o.render(tok, new(names), &Conversation{Messages: contentSamples[role]}, true)
+			s, err := o.render(tok, new(names), &Conversation{Messages: contentSamples[role]}, true, noParts)
 			return err == nil && strings.Contains(s, contentMark), err
 		}
 		asText, err := written(false)
@@ -242,7 +242,19 @@ func (o *own) findParts(tok tokenizer.Tokenizer) error {
 
 // wants is how a template reads messages with calls. Most templates read arguments as objects, and empty contents; DeepSeek's add
 // the text of arguments to others, and compare contents with none.
-type wants struct{ text, none, parts bool }
+type wants struct {
+	text, none, parts bool
+	placed            howPlaced
+}
+
+// howPlaced is how the pictures and sounds of messages are written.
+type howPlaced int
+
+const (
+	noParts   howPlaced = iota
+	listParts           // in lists, as models' own templates read them
+	markParts           // as marks in the text
+)
 
 // wantsOf returns how a template reads messages with calls, by its source.
 func (o *own) wantsOf() wants {
@@ -256,9 +268,15 @@ func (o *own) wantsOf() wants {
 func (n *names) message(m *Message, literals []string, w wants) (*jinja.Dict, error) {
 	d := jinja.NewDict()
 	d.Set("role", n.guard(m.Role, nil, false))
-	content := n.guard(m.Content, literals, m.Role == assistant)
+	list := m.pieces()
+	for i, s := range list {
+		list[i] = n.guard(s, literals, m.Role == assistant)
+	}
+	content := strings.Join(list, partMark)
 	d.Set("content", content)
-	if w.parts {
+	if w.placed == listParts && len(m.Parts) > 0 {
+		d.Set("content", n.contentList(m, literals))
+	} else if w.parts {
 		part := jinja.NewDict()
 		part.Set("type", "text")
 		part.Set("text", content)
@@ -301,7 +319,7 @@ func (n *names) message(m *Message, literals []string, w wants) (*jinja.Dict, er
 var now = time.Now
 
 // render renders a conversation. reply adds the beginning of a reply.
-func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Conversation, reply bool) (string, error) {
+func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Conversation, reply bool, how howPlaced) (string, error) {
 	literals, err := n.compared(o.template.Literals())
 	if err != nil {
 		return "", err
@@ -309,7 +327,7 @@ func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Conversation, reply b
 	list, w := &jinja.List{}, o.wantsOf()
 	for i := range d.Messages {
 		m, continued := d.Messages[i], d.Continue && i == len(d.Messages)-1
-		v, err := n.message(&m, literals, wants{w.text, w.none && !continued, o.parts[m.Role]})
+		v, err := n.message(&m, literals, wants{w.text, w.none && !continued, o.parts[m.Role], how})
 		if err != nil {
 			return "", err
 		}
@@ -395,18 +413,21 @@ func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 	if t.own.once.Do(func() { t.own.lost = t.own.findParts(m.tok) }); t.own.lost != nil {
 		return nil, &TemplateError{t.name, t.own.lost}
 	}
-	s, err := t.own.render(m.tok, n, d, !d.Continue)
+	if len(d.parts()) > 0 && !d.Continue {
+		return m.renderParts(t, d)
+	}
+	s, err := t.own.render(m.tok, n, d, !d.Continue, markParts)
 	if other := d.withText(func(a json.RawMessage) json.RawMessage { return slices.Concat(json.RawMessage(`"?`), a[1:]) }); other != nil {
 		if err == nil {
 			var same string
-			if same, err = t.own.render(m.tok, n, other, !d.Continue); err == nil && same == s {
+			if same, err = t.own.render(m.tok, n, other, !d.Continue, markParts); err == nil && same == s {
 				err = errors.New("it does not write arguments that are text")
 			}
 		}
 		if err != nil { // it writes each member of arguments
 			s, err = t.own.render(m.tok, n, d.withText(func(a json.RawMessage) json.RawMessage {
 				return slices.Concat(json.RawMessage(`{"arguments":`), a, json.RawMessage("}"))
-			}), !d.Continue)
+			}), !d.Continue, markParts)
 		}
 	}
 	if err != nil {
@@ -419,7 +440,7 @@ func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 		}
 		s = s[:i]
 	}
-	return n.split(s), nil
+	return m.framed(t, n.split(s), d.parts()), nil
 }
 
 // replyEnds are control tokens that end the reply of a model, whatever its template.
@@ -431,7 +452,7 @@ func (m *Model) ownEnds(t *Template) (ends []int) {
 	list := slices.Clone(replyEnds)
 	const reply = "reply of the assistant"
 	d := &Conversation{Messages: []Message{{Role: user, Content: "?"}, {Role: assistant, Content: reply}}}
-	if s, err := t.own.render(m.tok, m.controls, d, false); err == nil {
+	if s, err := t.own.render(m.tok, m.controls, d, false, noParts); err == nil {
 		parts := m.controls.split(s)
 		for i := range parts[:max(len(parts)-1, 0)] {
 			if strings.HasSuffix(parts[i].text, reply) && parts[i+1].kind == control {
@@ -483,6 +504,9 @@ func (m *Model) RenderConversation(t *Template, d *Conversation) (string, error)
 
 // rendered returns the prompt of a conversation as segments.
 func (m *Model) rendered(t *Template, d *Conversation) ([]segment, error) {
+	if err := m.checkPlaces(t, d); err != nil {
+		return nil, err
+	}
 	if len(d.Tools) > 0 {
 		t = t.WithTools()
 	}
@@ -505,5 +529,6 @@ func (m *Model) rendered(t *Template, d *Conversation) ([]segment, error) {
 		return nil, &TemplateError{t.name, errors.New("it has no place for tools, their calls, thoughts or other values; " +
 			"give the model's own template, chat_template.jinja or tokenizer_config.json")}
 	}
-	return t.render(d.Messages, d.Continue)
+	list, err := t.render(d.Messages, d.Continue)
+	return m.framed(t, list, d.parts()), err
 }

@@ -94,7 +94,8 @@ func is[E error](err error) bool {
 
 // TestOtherMethods checks the error for programs of another kind.
 func TestOtherMethods(t *testing.T) {
-	for _, names := range [][]string{{"encode"}, {"prefill_forward", "kv_forward"}, {"text_decoder", "token_embedding"}} {
+	for _, names := range [][]string{{"encode"}, {"prefill_forward", "kv_forward"}, {"text_decoder"}, {"text_decoder", "token_embedding"},
+		{"text_decoder", "token_embedding", "has_ple"}} {
 		var methods []pte.Method
 		for _, name := range names {
 			methods = append(methods, constantMethod(name, 1))
@@ -104,7 +105,11 @@ func TestOtherMethods(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Load(context.Background(), p, nil)
-		if e, ok := errors.AsType[*ConventionError](err); !ok || e.Method != "forward" {
+		want := "forward"
+		if len(names) > 1 && names[1] == "token_embedding" {
+			want = "text_decoder"
+		}
+		if e, ok := errors.AsType[*ConventionError](err); !ok || e.Method != want {
 			t.Errorf("%q: got %v", names, err)
 		}
 		p.Close()

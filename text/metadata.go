@@ -62,38 +62,65 @@ func readMetadata(ctx context.Context, p *etrun.Program) (*metadata, error) {
 
 // metaInts returns the numbers of a metadata method, nil if the program does not have it.
 func metaInts(ctx context.Context, p *etrun.Program, name string, least int64) ([]int64, error) {
+	list := []int64{}
+	err := metaValues(ctx, p, name, func(v tensor.Value) error {
+		numbers, ok := intsOf(v)
+		if !ok {
+			return &MetadataError{Name: name, Got: "a " + v.Kind.String(), Want: "integers"}
+		}
+		for _, n := range numbers {
+			if n < least || n > maxMetadata {
+				return &MetadataError{Name: name, Got: fmt.Sprint(n), Want: fmt.Sprintf("a number from %d to %d", least, maxMetadata)}
+			}
+		}
+		list = append(list, numbers...)
+		return nil
+	})
+	return list, err
+}
+
+// metaValues calls each with the values of a metadata method, if the program has it.
+func metaValues(ctx context.Context, p *etrun.Program, name string, each func(v tensor.Value) error) error {
 	if !slices.Contains(p.MethodNames(), name) {
-		return nil, nil
+		return nil
 	}
 	m, err := p.Load(ctx, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer m.Close()
 	if m.NumInputs() > 0 {
-		return nil, &MetadataError{Name: name, Got: fmt.Sprintf("%d inputs", m.NumInputs()), Want: "none"}
+		return &MetadataError{Name: name, Got: fmt.Sprintf("%d inputs", m.NumInputs()), Want: "none"}
 	}
 	if err := m.Execute(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	list := []int64{}
 	for i := range m.NumOutputs() {
 		v, err := m.Output(i)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		numbers, ok := intsOf(v)
-		if !ok {
-			return nil, &MetadataError{Name: name, Got: "a " + v.Kind.String(), Want: "integers"}
-		}
-		list = append(list, numbers...)
-	}
-	for _, n := range list {
-		if n < least || n > maxMetadata {
-			return nil, &MetadataError{Name: name, Got: fmt.Sprint(n), Want: fmt.Sprintf("a number from %d to %d", least, maxMetadata)}
+		if err := each(v); err != nil {
+			return err
 		}
 	}
-	return list, nil
+	return nil
+}
+
+// metaNumbers returns the numbers of a metadata method, nil if the program does not have it, or it has none.
+func metaNumbers(ctx context.Context, p *etrun.Program, name string) (list []float64, err error) {
+	err = metaValues(ctx, p, name, func(v tensor.Value) error {
+		if v.Kind == tensor.KindDouble {
+			list = append(list, v.Double)
+			return nil
+		}
+		numbers, _ := intsOf(v)
+		for _, n := range numbers {
+			list = append(list, float64(n))
+		}
+		return nil
+	})
+	return list, err
 }
 
 // intsOf returns the integers of a number, bool, list or tensor.

@@ -24,8 +24,9 @@ type Info struct {
 	Vocabulary int   // logits of each token
 	Chunk      int   // maximum number of tokens per call of the program
 	Cache      Cache
-	AllLogits  bool // a call returns the logits of all its tokens, not only of the last
-	Layers     int  // -1 if unknown
+	AllLogits  bool     // a call returns the logits of all its tokens, not only of the last
+	Layers     int      // -1 if unknown
+	Media      []Medium // parts of prompts that the model takes besides text
 }
 
 // TakesDrafts reports whether Options.Lookup has an effect.
@@ -48,6 +49,8 @@ type Model struct {
 
 	warnings []string
 
+	media *media // nil for a program that takes tokens only
+
 	batch   batcher
 	prompts promptQueue
 	size    footprint
@@ -67,9 +70,16 @@ type loading struct {
 	bos     *int
 	eos     []int
 	batch   int
+
+	processor  []byte
+	mediaLimit int64
 }
 
-// WithMethod selects the method that takes tokens and returns logits; the default is "forward".
+// defaultMethod is the method without WithMethod.
+const defaultMethod = "forward"
+
+// WithMethod selects the method that takes tokens and returns logits; the default is "forward" or, of programs without it whose prompts
+// have other parts than text, "text_decoder".
 func WithMethod(name string) Option { return func(l *loading) { l.method = name } }
 
 // WithContext sets the number of positions, for programs without such metadata or to use fewer. It
@@ -96,7 +106,7 @@ func WithBatch(n int) Option { return func(l *loading) { l.batch = n } }
 func WithBOS(id int) Option { return func(l *loading) { l.bos = &id } }
 
 // WithEOS sets the tokens that end a text. The default is those in the program's metadata, those of
-// the tokenizer, and the first token of texts if it is a control token.
+// the tokenizer, and the first token of texts if it is a control token. Where neither names one, it is a control token such as </s>.
 func WithEOS(ids ...int) Option { return func(l *loading) { l.eos = append([]int{}, ids...) } }
 
 // Load returns the model of a program and its tokenizer. If the tokenizer is nil, the model takes
@@ -104,7 +114,7 @@ func WithEOS(ids ...int) Option { return func(l *loading) { l.eos = append([]int
 // which the first session will use, and checks that they agree. Errors are *ConventionError,
 // *MetadataError, *VocabularyError, *OptionError and those of etrun.
 func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, options ...Option) (*Model, error) {
-	l := loading{method: "forward", batch: defaultBatch}
+	l := loading{method: defaultMethod, batch: defaultBatch}
 	for _, o := range options {
 		o(&l)
 	}
@@ -127,17 +137,42 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if err := m.setEnds(&l, meta); err != nil {
 		return nil, err
 	}
-	first, err := prog.Load(ctx, l.method, etrun.WithTransientOutputs())
+	if call.rows > 0 {
+		if m.media, err = openMedia(ctx, prog, call.rows, &l); err != nil {
+			return nil, err
+		}
+		m.info.Media = m.media.list()
+	}
+	first, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m.boundVocabulary(first.Report().Plan.Method)
-	if err := m.setContext(&l, meta, first); err != nil {
-		first.Close()
+	looks := first.method // values are looked up in a table by the tokens
+	if first.embed != nil {
+		looks = first.embed
+	}
+	m.boundVocabulary(looks.Report().Plan.Method)
+	if err := m.setContext(&l, meta, first.method); err != nil {
+		return nil, errors.Join(err, first.closeMethods())
+	}
+	m.spares = []*Session{first}
+	return m, nil
+}
+
+// open returns a new session, with instances of its own.
+func (m *Model) open(ctx context.Context) (*Session, error) {
+	s := &Session{model: m}
+	var err error
+	if s.method, err = m.program.Load(ctx, m.call.method, etrun.WithTransientOutputs()); err != nil {
 		return nil, err
 	}
-	m.spares = []*Session{emptySession(m, first)}
-	return m, nil
+	s.part.method = s.method
+	if m.call.rows > 0 {
+		if s.embed, err = m.program.Load(ctx, methodRows, etrun.WithTransientOutputs()); err != nil {
+			return nil, errors.Join(err, s.closeMethods())
+		}
+	}
+	return s, nil
 }
 
 // checkVocabulary compares the numbers of tokens. Exporters pad the logits, and some tokenizers
@@ -174,6 +209,9 @@ func (m *Model) setEnds(l *loading, d *metadata) error {
 			eos = append(eos, m.tok.EOS()...)
 		}
 		eos = slices.DeleteFunc(eos, func(id int) bool { return id < 0 })
+		if len(eos) == 0 {
+			eos = m.usualEnds()
+		}
 	}
 	slices.Sort(eos)
 	m.info.EOS = slices.Compact(eos)
@@ -188,6 +226,19 @@ func (m *Model) setEnds(l *loading, d *metadata) error {
 		m.ends = append(slices.Clone(m.ends), m.info.BOS)
 	}
 	return nil
+}
+
+// usualEnds returns the control tokens that end texts by their names, where neither the program nor the tokenizer says so.
+func (m *Model) usualEnds() (ends []int) {
+	if m.controls == nil {
+		return nil
+	}
+	for _, name := range []string{"</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>"} {
+		if id, ok := m.tok.ID(name); ok && id < m.choices && m.isControl(id) {
+			ends = append(ends, id)
+		}
+	}
+	return ends
 }
 
 // setBOS sets the first token of texts. Metadata has one even for models, such as Qwen's, whose
@@ -317,7 +368,7 @@ func (m *Model) exact() bool {
 // Info describes how the model is run.
 func (m *Model) Info() Info {
 	info := m.info
-	info.EOS = slices.Clone(info.EOS)
+	info.EOS, info.Media = slices.Clone(info.EOS), slices.Clone(info.Media)
 	return info
 }
 
@@ -340,15 +391,16 @@ func (m *Model) Encode(s string) ([]int, error) {
 	return append([]int{m.info.BOS}, ids...), nil
 }
 
-// SharedBytes returns the memory that the sessions share to compute tokens together, 0 as long as they do not.
-func (m *Model) SharedBytes() int64 { return m.batch.bytes() }
+// SharedBytes returns the memory that the sessions share: to compute tokens together, 0 as long as they do not, and of parts that are
+// kept, with their encoders.
+func (m *Model) SharedBytes() int64 { return m.batch.bytes() + m.media.bytes() }
 
-// Close frees the instances that no session uses. Sessions remain usable.
+// Close frees the instances that no session uses, and the encoders. Sessions remain usable.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
-	return m.Shrink()
+	return errors.Join(m.Shrink(), m.media.close())
 }
 
 // Shrink frees the instances that no session uses. Later sessions load theirs.
@@ -359,7 +411,7 @@ func (m *Model) Shrink() error {
 	m.mu.Unlock()
 	var errs []error
 	for _, s := range spares {
-		errs = append(errs, s.method.Close())
+		errs = append(errs, s.closeMethods())
 	}
 	return errors.Join(errs...)
 }
@@ -380,7 +432,7 @@ func (m *Model) take() *Session {
 // recycle keeps the instance of a closed session, which nothing uses, for another one, and reports whether it does. There are never
 // more instances than there were sessions.
 func (m *Model) recycle(s *Session) bool {
-	if s.method.Reset() != nil || s.method.Shrink() != nil {
+	if s.method.Reset() != nil || s.method.Shrink() != nil || s.embed != nil && s.embed.Shrink() != nil {
 		return false
 	}
 	m.mu.Lock()

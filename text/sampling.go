@@ -159,12 +159,12 @@ func (s *sampler) penalize(text []int, change func(x float32, count int32) float
 		s.counts = make([]int32, len(s.logits))
 	}
 	for _, id := range text {
-		if id < len(s.logits) {
+		if id >= 0 && id < len(s.logits) {
 			s.counts[id]++
 		}
 	}
 	for _, id := range text {
-		if id < len(s.logits) && s.counts[id] > 0 {
+		if id >= 0 && id < len(s.logits) && s.counts[id] > 0 {
 			s.logits[id] = change(s.logits[id], s.counts[id])
 			s.counts[id] = 0
 		}

@@ -16,6 +16,7 @@ import (
 type Session struct {
 	model  *Model
 	method *etrun.Method
+	embed  *etrun.Method // makes rows of tokens; nil if method takes tokens
 	life   atomic.Uint32
 
 	tokens []int // computed, by position
@@ -29,10 +30,11 @@ type Session struct {
 	kept   []float32 // empty for none
 	keptAt int       // position of the token that they follow
 
-	in   inputs
-	part participant // in the rounds of the sessions that generate text
-	rows []float32   // logits converted to float32
-	gen  generation  // of the current call of Generate; its memory is reused
+	in    inputs
+	rowOf map[int][]float32 // of the parts of the current call
+	part  participant       // in the rounds of the sessions that generate text
+	rows  []float32         // logits converted to float32
+	gen   generation        // of the current call of Generate; its memory is reused
 }
 
 // States of life.
@@ -47,23 +49,18 @@ const (
 func (m *Model) NewSession(ctx context.Context) (*Session, error) {
 	s := m.take()
 	if s == nil {
-		method, err := m.program.Load(ctx, m.call.method, etrun.WithTransientOutputs())
-		if err != nil {
+		var err error
+		if s, err = m.open(ctx); err != nil {
 			return nil, err
 		}
-		s = emptySession(m, method)
 	}
 	m.batch.opened()
 	return s, nil
 }
 
-func emptySession(m *Model, method *etrun.Method) *Session {
-	return &Session{model: m, method: method, part: participant{method: method}}
-}
-
 // emptied returns another session with the instance and the memory of a closed one.
 func (s *Session) emptied() *Session {
-	e := emptySession(s.model, s.method)
+	e := &Session{model: s.model, method: s.method, embed: s.embed, part: participant{method: s.method}}
 	e.tokens, e.kept, e.in, e.rows, e.gen = s.tokens[:0], s.kept[:0], s.in, s.rows, s.gen
 	return e
 }
@@ -179,7 +176,15 @@ func (s *Session) free() error {
 	if s.model.recycle(s) {
 		return nil
 	}
-	return s.method.Close()
+	return s.closeMethods()
+}
+
+func (s *Session) closeMethods() error {
+	err := s.method.Close()
+	if s.embed != nil {
+		err = errors.Join(err, s.embed.Close())
+	}
+	return err
 }
 
 // last returns the logits after the last token, nil if they are not available.
@@ -258,6 +263,9 @@ func (s *Session) step() int {
 type inputs struct {
 	ints   []int64
 	shorts []int32
+	rows   []float32
+	halves []uint16  // rows of another type
+	made   []float32 // by the method token_embedding, of another type
 }
 
 // set copies numbers into input i of a method.
@@ -312,7 +320,7 @@ func (s *Session) execute(ctx context.Context, before int) error {
 		s.dirty = false
 	}
 	first, n := s.window(before)
-	if err := s.setInputs(first, n); err != nil {
+	if err := s.setInputs(ctx, first, n); err != nil {
 		return err
 	}
 	if err := s.callMethod(ctx, n == 1 && c.cache == CachePositions); err != nil {
@@ -345,14 +353,14 @@ func (s *Session) window(before int) (first, n int) {
 	return first, n
 }
 
-func (s *Session) setInputs(first, n int) error {
+func (s *Session) setInputs(ctx context.Context, first, n int) error {
 	c := &s.model.call
-	err := s.in.set(s.method, 0, c.tokens, n, func(k int) int {
-		if first+k < len(s.tokens) {
-			return s.tokens[first+k]
-		}
-		return 0
-	})
+	var err error
+	if c.rows > 0 {
+		err = s.setRows(ctx, first, n)
+	} else {
+		err = s.in.set(s.method, 0, c.tokens, n, func(k int) int { return s.tokenAt(first + k) })
+	}
 	if err != nil || c.places == 0 {
 		return err
 	}
@@ -361,6 +369,14 @@ func (s *Session) setInputs(first, n int) error {
 		places = 1
 	}
 	return s.in.set(s.method, 1, c.position, places, func(k int) int { return first + k })
+}
+
+// tokenAt returns the token at a position, or padding after the text.
+func (s *Session) tokenAt(position int) int {
+	if position < len(s.tokens) {
+		return s.tokens[position]
+	}
+	return 0
 }
 
 // readLogits copies the logits of a call: of its last token, or of all tokens.
@@ -378,13 +394,8 @@ func (s *Session) readLogits(first, n int) error {
 		return s.model.call.reject(fmt.Sprintf("%v %s for %d tokens", t.DType, tensor.FormatSizes(t.Sizes), n), wantLogits)
 	}
 	s.begin = first + n - rows
-	switch t.DType {
-	case tensor.Float32:
-		s.logits = tensor.Data[float32](t)
-	case tensor.Float16:
-		s.convert(t, tensor.HalfToFloat)
-	default:
-		s.convert(t, tensor.BFloatToFloat)
+	if s.logits = float32s(t, s.rows); t.DType != tensor.Float32 {
+		s.rows = s.logits
 	}
 	if s.last() == nil {
 		return s.model.call.reject(fmt.Sprintf("logits of %d of %d tokens", rows, n), wantLogits)
@@ -392,11 +403,19 @@ func (s *Session) readLogits(first, n int) error {
 	return nil
 }
 
-func (s *Session) convert(t *tensor.Tensor, float func(uint16) float32) {
-	from := tensor.Data[uint16](t)
-	s.rows = slices.Grow(s.rows[:0], len(from))[:len(from)]
-	for i, x := range from {
-		s.rows[i] = float(x)
+// float32s returns the elements of a contiguous tensor of float32, which it shares, or of 16-bit floats, converted into buf.
+func float32s(t *tensor.Tensor, buf []float32) []float32 {
+	if t.DType == tensor.Float32 {
+		return tensor.Data[float32](t)
 	}
-	s.logits = s.rows
+	float := tensor.BFloatToFloat
+	if t.DType == tensor.Float16 {
+		float = tensor.HalfToFloat
+	}
+	from := tensor.Data[uint16](t)
+	buf = slices.Grow(buf[:0], len(from))[:len(from)]
+	for i, x := range from {
+		buf[i] = float(x)
+	}
+	return buf
 }

@@ -58,6 +58,21 @@ var families = []family{
 		Roles:   phiRoles,
 		Ends:    phiEnds,
 	}},
+	{"mistral", []string{"[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"}, format{ // with a token for system messages, as Voxtral has
+		Begin:    "{<s>}",
+		Message:  "{text}{</s>}",
+		Messages: map[string]string{"system": "{[SYSTEM_PROMPT]}{text}{[/SYSTEM_PROMPT]}", "user": "{[INST]}{text}{[/INST]}"},
+		Roles:    plainRoles,
+		Ends:     []string{"</s>"},
+	}},
+	{"llava", nil, format{ // LLaVA 1.5
+		Begin:    "{<s>}",
+		Message:  "{text}{</s>}",
+		Messages: map[string]string{"system": "{text} ", "user": "USER: {text} ASSISTANT:"},
+		Roles:    plainRoles,
+		Picture:  "{part}\n",
+		Ends:     []string{"</s>"},
+	}},
 }
 
 var (

@@ -58,7 +58,7 @@ func wantNoFault(code int, notes string) error {
 // TestInputFiles runs programs with mutated .npy, .npz, raw and image files.
 func TestInputFiles(t *testing.T) {
 	attackFiles(t, "TestInputFiles", 300, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
-		pictures := readAll(t, "internal/picture/testdata/*.png", "internal/picture/testdata/*.jpg")
+		pictures := readAll(t, "../../media/picture/testdata/*.png", "../../media/picture/testdata/*.jpg")
 		pictures = append(pictures, corpusFiles(".png", ".jpg", ".jpeg")...)
 		return func(r *rand.Rand, _ uint64) ([]byte, string, string) {
 			switch r.IntN(5) {

@@ -80,6 +80,7 @@ var heavy = map[string][]string{
 	"github.com/prometheus/client_golang":   {"runtime/metrics"},
 	"github.com/go-json-experiment/json":    {"serve"},
 	"github.com/mewkiz/flac":                {"media/sound"},
+	"golang.org/x/image":                    {"media/picture"},
 	"github.com/santhosh-tekuri/jsonschema": {"serve/openai/internal/forms"},
 	"github.com/dlclark/regexp2":            {"serve/openai/internal/forms"},
 	"golang.org/x/text":                     {"text/tokenizer"},

@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/serve/openai/internal/llama"
 	"github.com/etrun-go/etrun/serve/openai/internal/ollama"
 	"github.com/etrun-go/etrun/serve/openai/internal/requests"
+	"github.com/etrun-go/etrun/text"
 )
 
 // doors are the routes of other APIs: Ollama's, llama-server's own, and comparisons of texts.
@@ -127,6 +128,14 @@ func (g *generator) abilities() []string {
 	}
 	if _, err := g.template.Thinking(true); err == nil {
 		list = append(list, "thinking")
+	}
+	return append(list, g.senses()...)
+}
+
+// senses are what a model takes besides text.
+func (g *generator) senses() (list []string) {
+	for _, m := range g.model.Info().Media {
+		list = append(list, map[text.Medium]string{text.Picture: "vision", text.Sound: "audio"}[m])
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
@@ -29,14 +30,37 @@ func (h *handler) chat(w http.ResponseWriter, r *http.Request) {
 // decodedShare is the memory of a decoded body relative to its bytes: a token takes two bytes, and eight when decoded.
 const decodedShare = 8
 
+// mediaShare is that of the bytes of a body beyond the limit of texts: pictures and sounds in base64, as strings and decoded.
+const mediaShare = 3
+
+// mayHaveMedia reports whether a model takes pictures or sounds, or may do so once it is loaded.
+func (h *handler) mayHaveMedia() bool {
+	return slices.ContainsFunc(h.server.Models(), func(m *serve.Model) bool {
+		takes := m.Attached()
+		m.Loaded(func(x serve.Attachment) {
+			g, ok := x.(*generator)
+			takes = ok && len(g.senses()) > 0
+		})
+		return takes
+	})
+}
+
 // read decodes the body of a request with the given members. The body, and what is made of it, share times its bytes, count
 // toward the server's limit of bytes until the hold is released, which is never nil.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, members requests.Object, into any, share int64) (*serve.Hold, error) {
-	body, hold, err := h.server.ReadBody(w, r, h.options.BodyBytes)
+	limit := h.options.BodyBytes
+	switch into.(type) {
+	case *requests.Chat, *requests.Response:
+		if h.mayHaveMedia() {
+			limit = max(limit, h.options.MediaBytes)
+		}
+	}
+	body, hold, err := h.server.ReadBody(w, r, limit)
 	if err != nil {
 		return h.server.NewHold(), err
 	}
-	if err = hold.Grow(share * int64(len(body))); err == nil {
+	text := min(int64(len(body)), h.options.BodyBytes)
+	if err = hold.Grow(share*text + mediaShare*(int64(len(body))-text)); err == nil {
 		err = requests.Decode(body, members, into)
 	}
 	return hold, err
@@ -51,6 +75,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests
 	var j *requests.Job
 	if err == nil {
 		j, err = into.Job(forms.NewMaker(r.Context(), beside))
+	}
+	if err == nil {
+		err = beside.Grow(j.Media)
 	}
 	if err == nil && j.Unoffered != "" {
 		w.Header().Set("Etrun-Tools-Not-Offered", j.Unoffered)
@@ -174,7 +201,7 @@ func (w *generation) run(ctx context.Context) error {
 // one with the next number, until other requests wait. It returns the number of the next one.
 func (w *generation) choices(ctx context.Context, s *text.Session, e *requests.Encoded, n int) (int, error) {
 	o := w.job.Options
-	o.Ends, o.Shown = e.Ends, e.Shown
+	o.Ends, o.Shown, o.Parts = e.Ends, e.Shown, e.Parts
 	o.Seed += uint64(n)
 	if e.Form != nil {
 		o.Form = e.Form

@@ -15,6 +15,8 @@ import (
 type Options struct {
 	// BodyBytes bounds the body of a request, default 1 MiB; the server's limit applies as well.
 	BodyBytes int64
+	// MediaBytes bounds the body of a request that may have pictures and sounds, default 32 MiB if BodyBytes is not set.
+	MediaBytes int64
 	// Observe is called after each text with its model; it may be nil. It must not block.
 	Observe func(model string, finish text.Finish, s text.Stats)
 	// Embedded is called after each vector of a text with its model and the number of its tokens; it may be nil. It must not block.

@@ -38,7 +38,9 @@ func Serves(path string) bool {
 
 // New returns the handler of [Patterns].
 func New(s *serve.Server, o Options) http.Handler {
-	o.BodyBytes = cmp.Or(o.BodyBytes, 1<<20)
+	if o.BodyBytes == 0 {
+		o.BodyBytes, o.MediaBytes = 1<<20, cmp.Or(o.MediaBytes, 32<<20)
+	}
 	h := &handler{server: s, options: o, created: time.Now().Unix()}
 	mux := http.NewServeMux()
 	for path, row := range h.table() {
@@ -109,7 +111,8 @@ type modelAnswer struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	// Capabilities are completion, chat, embedding, transcription, translation, voice_detection and diarization; none while the model is not loaded.
+	// Capabilities are completion, chat, vision, audio, embedding, transcription, translation, voice_detection and diarization; none
+	// while the model is not loaded.
 	Capabilities []string `json:"capabilities"`
 }
 
@@ -127,6 +130,7 @@ func (h *handler) describe(m *serve.Model) modelAnswer {
 			if x.template != nil {
 				a.Capabilities = append(a.Capabilities, "chat")
 			}
+			a.Capabilities = append(a.Capabilities, x.senses()...)
 		}
 	})
 	return a

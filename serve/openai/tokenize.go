@@ -129,10 +129,10 @@ func idsOf(r *requests.Tokenize, l lexer, m *forms.Maker) (any, error) {
 // idsOfMessages returns the tokens of the messages.
 func idsOfMessages(r *requests.Tokenize, g *generator, m *forms.Maker) ([]int, error) {
 	d, u, err := r.Conversation()
-	if err = cmp.Or(err, r.CheckEnd()); err != nil {
+	if err = cmp.Or(err, r.CheckEnd(), r.TextOnly()); err != nil {
 		return nil, err
 	}
-	e, err := r.Encode(g.prompts(), d, u, m, nil)
+	e, err := r.Encode(context.Background(), g.prompts(), d, u, m, nil)
 	return e.Prompt, err
 }
 

@@ -21,6 +21,7 @@ var kinds = []struct {
 	parse func(data []byte) (Tokenizer, error)
 }{
 	{isLlama2, parseLlama2},
+	{isTekken, parseTekken},
 	{isJSON, parseJSON},
 	{isTiktoken, parseTiktoken},
 	{isVocabulary, parseVocabulary},
@@ -45,12 +46,12 @@ func Parse(data []byte) (Tokenizer, error) {
 	if err := foreign(data); err != nil {
 		return nil, err
 	}
-	return nil, unsupported("file", "not a tokenizer.json, SentencePiece model, vocab.txt, tiktoken or llama2.c file; it starts with %.24q",
+	return nil, unsupported("file", "not a tokenizer.json, tekken.json, SentencePiece model, vocab.txt, tiktoken or llama2.c file; it starts with %.24q",
 		data[:min(len(data), 24)])
 }
 
 // inFolder are the names of tokenizers in the folder of a model, the most exact first.
-var inFolder = []string{"tokenizer.json", "tokenizer.model", "tokenizer.bin", "vocab.txt"}
+var inFolder = []string{"tokenizer.json", "tokenizer.model", "tokenizer.bin", "tekken.json", "vocab.txt"}
 
 // File returns the tokenizer's file in a folder of a model, as Hugging Face publishes them, and other paths unchanged.
 func File(path string) (string, error) {
@@ -64,6 +65,12 @@ func File(path string) (string, error) {
 		}
 	}
 	return "", &Error{File: path, Class: ErrUnsupported, Err: fmt.Errorf("a folder without %s", strings.Join(inFolder, ", "))}
+}
+
+// InFolder reports whether a folder has a tokenizer's file.
+func InFolder(folder string) bool {
+	file, err := File(folder)
+	return err == nil && file != folder
 }
 
 // Open reads a tokenizer from a file, or from the folder of a model: see [File]. The content determines its kind.
@@ -106,7 +113,6 @@ func OpenChecked(ctx context.Context, path string, check func(path string, data 
 var instead = map[string]string{
 	modelfile.Jinja:       "a chat template, not a tokenizer; want the tokenizer.json of the model",
 	modelfile.Template:    "not a tokenizer; want the tokenizer.json of the model",
-	modelfile.Tekken:      "not supported; want the tokenizer.json of the model in Hugging Face's form",
 	modelfile.Program:     "want the model's tokenizer here",
 	modelfile.Safetensors: "weights, not a tokenizer; want the tokenizer.json beside them",
 	modelfile.GGUF:        "weights in a form of other programs; want the tokenizer.json of the model",
@@ -116,7 +122,7 @@ var instead = map[string]string{
 // foreign returns the error for another file of a model, nil if it is none.
 func foreign(data []byte) error {
 	kind := modelfile.Identify(data)
-	if kind == modelfile.Unknown || kind == modelfile.TokenizerJSON {
+	if kind == modelfile.Unknown || kind == modelfile.TokenizerJSON || kind == modelfile.Tekken {
 		return nil
 	}
 	return unsupported("file", "%s: %s", kind, cmp.Or(instead[kind], "want the tokenizer.json beside it"))

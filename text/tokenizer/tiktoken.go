@@ -145,18 +145,34 @@ func newTiktoken(texts []string, f *family) (*tiktoken, error) {
 		if text == "" {
 			continue
 		}
-		if _, twice := t.ranks.ids[text]; twice {
-			return nil, malformed(fmt.Sprintf("rank %d", id), "the text %.60q occurs twice", text)
+		if err := t.addText(text, id); err != nil {
+			return nil, err
 		}
-		t.set(id, text, text)
-		t.ranks.add(text, id, float64(id))
 	}
-	for b := range 256 {
-		if t.ranks.find(string([]byte{byte(b)})) < 0 {
-			return nil, malformed("file", "no rank for the byte %d", b)
-		}
+	if err := t.checkBytes(); err != nil {
+		return nil, err
 	}
 	return t, t.addSpecial(f)
+}
+
+// addText adds a text, which pairs are merged to in the order of ids.
+func (t *tiktoken) addText(text string, id int) error {
+	if _, twice := t.ranks.ids[text]; twice {
+		return malformed(fmt.Sprintf("token %d", id), "the text %.60q occurs twice", text)
+	}
+	t.set(id, text, text)
+	t.ranks.add(text, id, float64(id))
+	return nil
+}
+
+// checkBytes requires a token for each byte.
+func (t *tiktoken) checkBytes() error {
+	for b := range 256 {
+		if t.ranks.find(string([]byte{byte(b)})) < 0 {
+			return malformed("file", "no rank for the byte %d", b)
+		}
+	}
+	return nil
 }
 
 func (t *tiktoken) addSpecial(f *family) error {

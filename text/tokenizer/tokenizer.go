@@ -1,5 +1,5 @@
 // Package tokenizer converts text to the token ids of a language model, and ids to text. It reads
-// the usual files: Hugging Face's tokenizer.json, SentencePiece models, BERT's vocab.txt, tiktoken's ranks and
+// the usual files: Hugging Face's tokenizer.json, Mistral's tekken.json, SentencePiece models, BERT's vocab.txt, tiktoken's ranks and
 // llama2.c's .bin. A file with a feature that is not supported exactly is rejected, because wrong
 // ids give wrong text without an error.
 package tokenizer

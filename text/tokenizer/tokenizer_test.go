@@ -283,7 +283,6 @@ func TestOtherFiles(t *testing.T) {
 		`{"chat_template":"{% if x %}{% endif %}","eos_token":"</s>"}`: "a tokenizer_config.json: want the tokenizer.json",
 		`{"a":0,"b":1}`: "a vocab.json or added_tokens.json: want the tokenizer.json",
 		"{% for m in messages %}{{ m.role }}{% endfor %}": "a Jinja template",
-		`{"config":{},"vocab":[]}`:                        "a tekken.json",
 		"\x1c\x00\x00\x00ET12":                            "an ExecuTorch program",
 		"PK\x03\x04":                                      "a zip archive",
 		`{"message":"{text}"}`:                            "a chat template",

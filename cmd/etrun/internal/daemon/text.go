@@ -54,6 +54,13 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 	for _, name := range m.Methods {
 		c.Load = append(c.Load, text.WithMethod(name))
 	}
+	if _, parts := text.MediaOf(p); parts {
+		config, err := session.Processor(ctx, m.Tokenizer, func(name string, data []byte) error { return files.check(ctx, name, data) })
+		if err != nil {
+			return nil, err
+		}
+		c.Load = append(c.Load, text.WithProcessor(config))
+	}
 	a, err := openai.Attach(c)(ctx, p)
 	if _, ok := errors.AsType[*text.ConventionError](err); ok && text.Encodes(p, slices.Concat(m.Methods, []string{"forward"})[0]) {
 		err = fmt.Errorf("%w; for vectors of texts want --pooling mean, cls, last or none", err)

@@ -5,9 +5,9 @@ import (
 	"io"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/media/picture"
 	"github.com/etrun-go/etrun/media/sound"
 )
 
@@ -23,7 +23,8 @@ func kindOf(start []byte) (kind Source, ok bool) {
 		return Array, true
 	case has("PK\x03\x04"):
 		return Archive, true
-	case has("\x89PNG\r\n\x1a\n"), has("\xff\xd8\xff") && len(start) > 3 && start[3] >= 0xc0:
+	case has("\x89PNG\r\n\x1a\n"), has("\xff\xd8\xff") && len(start) > 3 && start[3] >= 0xc0, has("GIF87a"), has("GIF89a"),
+		has("RIFF") && len(start) >= 12 && string(start[8:12]) == "WEBP":
 		return Picture, true
 	case sound.IsStart(start):
 		return Sound, true

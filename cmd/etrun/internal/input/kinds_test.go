@@ -69,7 +69,7 @@ func inKinds(t *testing.T) {
 
 var noise, _ = func() (string, error) {
 	dir, err := os.Getwd()
-	return dir + "/../picture/testdata/noise.png", err
+	return dir + "/../../../../media/picture/testdata/noise.png", err
 }()
 
 func TestKindsByContent(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/picture"
 )
 
 // WarnCut is the format of the warning that a part of a picture was cut off: its input, path and what. It is not a note.

@@ -199,7 +199,7 @@ func TestRawChecksSizeFirst(t *testing.T) {
 }
 
 func TestPictureIsSaid(t *testing.T) {
-	path, err := filepath.Abs("../picture/testdata/noise.png")
+	path, err := filepath.Abs("../../../../media/picture/testdata/noise.png")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/picture"
 )
 
 // Source is the kind of source of a value.
@@ -59,10 +59,10 @@ var (
 	namePrefix = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*|[0-9]+)=`)
 	statedTail = regexp.MustCompile(`:([A-Za-z][A-Za-z0-9_]*):(scalar|[0-9]+(?:x[0-9]+)*)$`)
 	statedFill = regexp.MustCompile(`^(?:zeros|ones|rand):(scalar|[0-9]+(?:x[0-9]+)*)$`)
-	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g)(:|$)`)
+	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)(:|$)`)
 	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
 	// Options determine the kind of a file if its extension does not.
-	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout|orientation)=[^:]*)$`)
+	pictureTail = regexp.MustCompile(`:((?:` + strings.Join(recipeKeys, "|") + `)=[^:]*)$`)
 	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length|frame|hop|pad)=[^:]*)$`)
 )
 
@@ -169,7 +169,7 @@ func (s *Spec) parsePicture(text string) (err error) {
 	end := at[len(at)-1][1]
 	s.Path = strings.TrimSuffix(text[:end], ":")
 	if end > len(s.Path) {
-		s.Recipe, err = picture.ParseRecipe(text[end:])
+		s.Recipe, err = parseRecipe(text[end:])
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (s *Spec) parseSound(text string) (err error) {
 func (s *Spec) parseOptions(text string) (rest string, err error) {
 	if m := pictureTail.FindStringSubmatchIndex(text); m != nil {
 		s.Source = Picture
-		s.Recipe, err = picture.ParseRecipe(text[m[2]:m[3]])
+		s.Recipe, err = parseRecipe(text[m[2]:m[3]])
 		return text[:m[0]], err
 	}
 	if m := soundTail.FindStringSubmatchIndex(text); m != nil {

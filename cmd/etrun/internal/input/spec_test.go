@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/picture"
 )
 
 func TestParse(t *testing.T) {

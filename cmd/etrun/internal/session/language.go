@@ -26,7 +26,7 @@ type LanguageModel struct {
 func (l *LanguageModel) AddFlags(flags *pflag.FlagSet) {
 	l.flags = flags
 	flags.StringVar(&l.Tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model, or its folder, where chat_template.jinja or tokenizer_config.json is found as well")
-	flags.StringVar(&l.Method, "method", "forward", "method `NAME` that takes tokens and returns logits")
+	flags.StringVar(&l.Method, "method", "forward", "method `NAME` that takes tokens and returns logits; text_decoder of models that take pictures or sounds")
 	flags.IntVar(&l.context, "context", 0, "use at most `N` positions (default: those of the program)")
 	flags.IntVar(&l.bos, "bos", 0, "token `ID` that begins texts, -1 for none (default: that of the program, or of the tokenizer)")
 	flags.IntSliceVar(&l.eos, "eos", nil, "token `IDS` that end texts (default: those of the program and of the tokenizer)")
@@ -45,7 +45,7 @@ func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Ses
 	if err != nil {
 		return nil, nil, err
 	}
-	model, err := text.Load(ctx, s.Program, tok, l.loading()...)
+	model, err := l.load(ctx, s, tok, o)
 	if err != nil {
 		err = l.misused(s, err)
 		s.Close()
@@ -56,6 +56,24 @@ func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Ses
 		o.Say("%s", w)
 	}
 	return s, model, nil
+}
+
+// load loads the model. What a picture or a sound takes counts toward --max-memory.
+func (l *LanguageModel) load(ctx context.Context, s *Session, tok tokenizer.Tokenizer, o *Options) (*text.Model, error) {
+	list := l.loading()
+	if _, parts := text.MediaOf(s.Program); parts {
+		if l.Tokenizer != "" {
+			config, err := Processor(ctx, l.Tokenizer, nil)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, text.WithProcessor(config))
+		}
+		if n := o.MaxMemory(); n > 0 {
+			list = append(list, text.WithMediaLimit(n))
+		}
+	}
+	return text.Load(ctx, s.Program, tok, list...)
 }
 
 // misused adds the command of an encoder of texts to an error.

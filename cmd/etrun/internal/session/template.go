@@ -81,6 +81,19 @@ func FolderTemplate(ctx context.Context, folder string, check func(name string, 
 	return t, nil
 }
 
+// Processor returns the contents of the preprocessor_config.json in the folder that a tokenizer is given as, or beside the tokenizer; nil if
+// there is none. The content is checked first, unless check is nil.
+func Processor(ctx context.Context, tokenizer string, check func(name string, data []byte) error) ([]byte, error) {
+	if !isFolder(tokenizer) {
+		tokenizer = filepath.Dir(tokenizer)
+	}
+	_, data, err := folderFile(ctx, tokenizer, "preprocessor_config.json", check)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

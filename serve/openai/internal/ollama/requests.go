@@ -232,7 +232,7 @@ func (r *Generate) Job(m *forms.Maker) (*requests.Job, error) {
 		return r.job(m, func(chat *requests.Chat) error {
 			for _, x := range []struct{ role, text string }{{"system", r.System}, {"user", r.Prompt}} {
 				if x.text != "" {
-					chat.Messages = append(chat.Messages, requests.Message{Role: x.role, Content: (*requests.Content)(&x.text)})
+					chat.Messages = append(chat.Messages, requests.Message{Role: x.role, Content: &requests.Content{Text: x.text}})
 				}
 			}
 			return nil

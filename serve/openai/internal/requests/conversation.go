@@ -2,6 +2,7 @@ package requests
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -46,7 +47,7 @@ func (r *Chat) values() map[string]json.RawMessage {
 
 // forTemplate returns a message at a place of the request as templates read it.
 func (m *message) forTemplate(place string) (t text.Message, err error) {
-	t.Role, t.Content, t.CallID, t.Name = m.Role, string(orZero(m.Content)), m.CallID, m.Name
+	t.Role, t.Content, t.CallID, t.Name = m.Role, orZero(m.Content).Text, m.CallID, m.Name
 	t.Reasoning = m.Reasoning
 	if m.Thoughts != "" && m.Reasoning == "" {
 		t.Reasoning = m.Thoughts
@@ -97,7 +98,10 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 
 // Encode returns the tokens of the messages, and how the reply ends and is divided. form is that of the request, nil for none: it is
 // the one of the text after the thought in which a reply begins.
-func (r *Chat) Encode(g *Model, d *text.Conversation, u *toolcall.Use, m *forms.Maker, form *text.Form) (e Encoded, err error) {
+func (r *Chat) Encode(ctx context.Context, g *Model, d *text.Conversation, u *toolcall.Use, m *forms.Maker, form *text.Form) (e Encoded, err error) {
+	if d, e.Parts, err = r.encode(ctx, g.Text, d); err != nil {
+		return e, err
+	}
 	t, with, err := g.templateOf(d, u)
 	if err != nil {
 		return e, err
@@ -161,7 +165,7 @@ func (r *Chat) Render(g *Model) (string, error) {
 		return "", fault.Missing("messages")
 	}
 	d, u, err := r.Conversation()
-	if err = cmp.Or(err, r.CheckEnd()); err != nil {
+	if err = cmp.Or(err, r.CheckEnd(), r.TextOnly()); err != nil {
 		return "", err
 	}
 	t, with, err := g.templateOf(d, u)

@@ -21,6 +21,7 @@ type Job struct {
 	Wanted  answer.Wanted
 	member  string // of the prompts in the request
 	Salt    *string
+	Media   int64 // bytes of memory that the pictures and sounds of the prompts take when they are decoded
 
 	Unoffered  string                // types of tools that the server does not run, of which the model knows nothing
 	FormMember string                // of the form, empty for none
@@ -147,8 +148,11 @@ func (r *Chat) Job(m *forms.Maker) (*Job, error) {
 	j := r.newJob(o, answer.Chat, "messages")
 	j.Unoffered = strings.Join(r.unoffered, ", ")
 	j.prompts = []source{func(ctx context.Context, to *Model) (Encoded, error) {
-		return r.Encode(to, d, u, m.Within(ctx), o.Form)
+		return r.Encode(ctx, to, d, u, m.Within(ctx), o.Form)
 	}}
+	if j.Media, err = r.memory(); err != nil {
+		return nil, err
+	}
 	return j, r.CheckEnd()
 }
 
@@ -169,6 +173,7 @@ func (r *Chat) CheckEnd() error {
 // Encoded is a prompt as tokens, and how its text ends and is divided.
 type Encoded struct {
 	Prompt, Ends []int
+	Parts        []*text.Part        // of the prompt
 	Form         *text.Form          // nil for none, or for that of the request
 	FormMember   string              // what prescribes it
 	Shown        map[int]string      // control tokens that are text here
@@ -188,7 +193,7 @@ func (j *Job) Encode(ctx context.Context, m *Model) ([]Encoded, error) {
 		var err error
 		list[i], err = tokens(ctx, m)
 		if err == nil {
-			err = m.Text.CheckPrompt(list[i].Prompt)
+			err = m.Text.CheckPrompt(list[i].Prompt, list[i].Parts...)
 		}
 		if err != nil {
 			return nil, fault.OfPrompt(j.member, err)

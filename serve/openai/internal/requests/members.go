@@ -26,6 +26,7 @@ const (
 	noSampler    = "there is no such sampler; there are temperature, top_k, top_p, min_p and penalties"
 	noTools      = "want tools and tool_choice"
 	noMedia      = "want text"
+	noFiles      = "want text, a picture as a data URI, or input_audio"
 	noTemplate   = "the template is the server's, see --template"
 	noBeams      = "there is no beam search"
 	noDetail     = "the answer cannot contain it"
@@ -85,9 +86,13 @@ var CompletionMembers = with(Object{
 // part are the members of a part of a message's text.
 var part = Object{
 	"type": {}, "text": {}, "cache_control": {use: inert}, "prompt_cache_breakpoint": {use: inert},
-	"image_url": no(noMedia), "video_url": no(noMedia), "audio_url": no(noMedia), "input_audio": no(noMedia), "file": no(noMedia),
+	"image_url": {inside: Object{"url": {why: "a data URI; nothing is fetched"}, "detail": {use: inert, why: "pictures have the size that the model takes"}}},
+	"video_url": no(noFiles), "audio_url": no(noFiles), "input_audio": {inside: audioPart}, "file": no(noFiles),
 	"refusal": no(noMedia),
 }
+
+// audioPart are the members of a sound.
+var audioPart = Object{"data": {}, "format": {why: "wav or flac"}}
 
 // messageMembers are those of a message.
 var messageMembers = Object{

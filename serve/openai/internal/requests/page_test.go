@@ -125,7 +125,7 @@ var openAI = []struct {
 	{"response_format", common["response_format"].inside, `json_schema type |`},
 	{"json_schema", common["response_format"].inside["json_schema"].inside, `description name schema strict |`},
 	{"message", messageMembers, `content name role tool_call_id tool_calls | audio function_call refusal`},
-	{"part", part, `text type prompt_cache_breakpoint | refusal image_url input_audio file`},
+	{"part", part, `text type prompt_cache_breakpoint image_url input_audio | refusal file`},
 	{"call", messageMembers["tool_calls"].inside, `custom function id type |`},
 	{"function of chats", chatTools["function"]["function"].inside, `description name parameters strict |`},
 	{"custom tool of chats", chatTools["custom"]["custom"].inside, `description format name |`},
@@ -137,7 +137,7 @@ var openAI = []struct {
 	{"item custom_tool_call", itemTypes["custom_tool_call"], `call_id caller id input name namespace type |`},
 	{"item custom_tool_call_output", itemTypes["custom_tool_call_output"], `call_id caller id output type |`},
 	{"item reasoning", itemTypes["reasoning"], `content id status summary type | encrypted_content`},
-	{"part of an item", itemPart, `prompt_cache_breakpoint text type | annotations detail file_data file_id file_url filename image_url logprobs refusal`},
+	{"part of an item", itemPart, `prompt_cache_breakpoint text type detail image_url input_audio | annotations file_data file_id file_url filename logprobs refusal`},
 }
 
 // Each member of OpenAI's API has its class: done or accepted, or refused if the answer would not be what was asked.

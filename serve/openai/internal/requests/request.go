@@ -195,35 +195,6 @@ type message struct {
 	Thoughts  string          `json:"reasoning"`
 }
 
-// content is the text of a message.
-type content string
-
-// UnmarshalJSON accepts a string, and a list of parts of the type text.
-func (c *content) UnmarshalJSON(b []byte) error {
-	if b[0] != '[' {
-		return json.Unmarshal(b, (*string)(c))
-	}
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	var all strings.Builder
-	for i, p := range parts {
-		switch {
-		case p.Type != "text":
-			return fault.Refused("messages.content", "part %d of the type %s, want text", i, fault.Quote(p.Type))
-		case p.Text == nil:
-			return fault.Refused("messages.content", "part %d without text", i)
-		}
-		all.WriteString(*p.Text)
-	}
-	*c = content(all.String())
-	return nil
-}
-
 // inputError is a JSON error in a request.
 type inputError struct{ err error }
 

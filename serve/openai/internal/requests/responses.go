@@ -22,9 +22,10 @@ const (
 
 // itemPart are the members of a part of an item's text.
 var itemPart = Object{
-	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": no(noMedia), "file_id": no(noMedia),
-	"file_data": no(noMedia), "file_url": no(noMedia), "filename": no(noMedia), "detail": no(noMedia), "input_audio": no(noMedia),
-	"refusal": no(noMedia), "prompt_cache_breakpoint": {use: inert},
+	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": {why: "a data URI; nothing is fetched"}, "file_id": no(noFiles),
+	"file_data": no(noFiles), "file_url": no(noFiles), "filename": no(noFiles), "detail": {use: inert, why: "pictures have the size that the model takes"},
+	"input_audio": {inside: audioPart},
+	"refusal":     no(noMedia), "prompt_cache_breakpoint": {use: inert},
 }
 
 // itemTypes are the members of each type of items. One without a type is a message.
@@ -137,7 +138,7 @@ func (r *Response) Job(m *forms.Maker) (*Job, error) {
 	c.Parallel, c.Effort, c.Salt = r.Parallel, r.Reasoning.Effort, r.Salt
 	c.Choice = r.Choice
 	if r.Instructions != nil {
-		r.add("instructions", message{Role: "system", Content: (*content)(r.Instructions)})
+		r.add("instructions", message{Role: "system", Content: &content{Text: *r.Instructions}})
 	}
 	for _, step := range []func() error{r.readInput, r.readTools, r.readFormat} {
 		if err := step(); err != nil {
@@ -210,7 +211,7 @@ func (r *Response) readInput() error {
 	switch {
 	case len(r.Input) == 0 || string(r.Input) == "null":
 		return fault.Missing("input")
-	case r.Input[0] == '"' && json.Unmarshal(r.Input, (*string)(&text)) == nil:
+	case r.Input[0] == '"' && json.Unmarshal(r.Input, &text.Text) == nil:
 		r.add("input", message{Role: "user", Content: &text})
 		return nil
 	case r.Input[0] != '[' || json.Unmarshal(r.Input, &list) != nil:
@@ -331,32 +332,30 @@ var textTypes = []string{"input_text", "output_text", "text", "reasoning_text", 
 
 // textOf returns the text of a string, or of a list of parts.
 func textOf(place string, raw json.RawMessage) (*content, error) {
-	var text string
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
+	c := &content{}
+	var parts []contentPart
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return nil, fault.Missing(place)
-	case raw[0] == '"' && json.Unmarshal(raw, &text) == nil:
-		return (*content)(&text), nil
+	case raw[0] == '"' && json.Unmarshal(raw, &c.Text) == nil:
+		return c, nil
 	case raw[0] != '[' || json.Unmarshal(raw, &parts) != nil:
 		return nil, fault.Refused(place, "want a string or a list of parts")
 	}
-	var all strings.Builder
-	for i, p := range parts {
-		at := fmt.Sprintf("%s[%d]", place, i)
+	for i := range parts {
+		p, at := &parts[i], fmt.Sprintf("%s[%d]", place, i)
+		isText := slices.Contains(textTypes, p.Type)
 		switch {
-		case !slices.Contains(textTypes, p.Type):
-			return nil, fault.Refused(at+".type", "%s, want input_text or output_text", fault.Quote(p.Type))
-		case p.Text == nil:
+		case !isText && p.Type != "input_image" && p.Type != "input_audio":
+			return nil, fault.Refused(at+".type", "%s, want input_text, output_text, input_image or input_audio", fault.Quote(p.Type))
+		case isText && p.Text == nil:
 			return nil, fault.Missing(at + ".text")
 		}
-		all.WriteString(*p.Text)
+		if err := c.add(at, p.Type, p, textTypes); err != nil {
+			return nil, err
+		}
 	}
-	text = all.String()
-	return (*content)(&text), nil
+	return c, nil
 }
 
 // thoughts returns the text of reasoning. Its summary counts only without it.
@@ -368,8 +367,11 @@ func (x *item) thoughts(place string) (string, error) {
 		if len(list.raw) == 0 || string(list.raw) == "null" {
 			continue
 		}
-		if text, err := textOf(inner(place, list.member), list.raw); err != nil || *text != "" {
-			return string(orZero(text)), err
+		if text, err := textOf(inner(place, list.member), list.raw); err != nil || len(text.media) > 0 || text.Text != "" {
+			if err == nil && len(text.media) > 0 {
+				err = fault.Refused(text.media[0].place, "a %s in reasoning", text.media[0].kind)
+			}
+			return orZero(text).Text, err
 		}
 	}
 	return "", nil

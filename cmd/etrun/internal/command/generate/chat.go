@@ -66,6 +66,7 @@ type conversation struct {
 	template *text.Template
 	options  text.Options
 	messages []text.Message
+	waiting  []*text.Part // of the next message
 }
 
 // newConversation returns a conversation that begins with the system message.
@@ -82,7 +83,7 @@ func (g *generateCommand) newConversation(ctx context.Context, s *text.Session) 
 
 // reset removes all messages except the system message.
 func (d *conversation) reset() {
-	d.messages = nil
+	d.messages, d.waiting = nil, d.parts
 	if d.system != "" {
 		d.messages = []text.Message{{Role: "system", Content: d.system}}
 	}
@@ -91,7 +92,7 @@ func (d *conversation) reset() {
 // answer writes the reply to a message. Without a reply the message is removed.
 func (d *conversation) answer(ctx context.Context, message string) error {
 	before := len(d.messages)
-	d.messages = append(d.messages, text.Message{Role: "user", Content: message})
+	d.messages = append(d.messages, text.UserMessage(message, d.waiting...))
 	w := &textWriter{App: d.App, collect: d.JSON, line: !d.asked, logProbs: d.options.LogProbs}
 	prompt, ends, err := d.model.EncodeChat(d.template, d.messages)
 	if err != nil {
@@ -99,14 +100,14 @@ func (d *conversation) answer(ctx context.Context, message string) error {
 		return err
 	}
 	o := d.options
-	o.Ends = append(o.Ends, ends...)
+	o.Ends, o.Parts = append(o.Ends, ends...), d.parts
 	var reply strings.Builder
 	w.copyTo = &reply
 	end, err := w.copy(d.session.GenerateTokens(ctx, prompt, o))
 	if reply.Len() == 0 {
 		d.messages = d.messages[:before]
 	} else {
-		d.messages = append(d.messages, text.Message{Role: "assistant", Content: reply.String()})
+		d.messages, d.waiting = append(d.messages, text.Message{Role: "assistant", Content: reply.String()}), nil
 	}
 	if end.Finish == "" && end.Stats.Generated == 0 {
 		return err

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
 	"github.com/spf13/cobra"
 )
 
@@ -22,6 +24,7 @@ type generateCommand struct {
 	session.LanguageModel
 	samplingFlags
 	chatFlags
+	partFlags
 	prompt string
 	tokens []int
 	echo   bool
@@ -39,8 +42,11 @@ statistics go to stderr. An interrupt ends the text and prints the statistics.
 The tokenizer is a Hugging Face tokenizer.json, a SentencePiece model, a tiktoken
 file or llama2.c's .bin. The beginning and end of texts and the context length
 come from the program's metadata methods, then from the tokenizer. The prompt is
-plain text: names of control tokens in it are not control tokens. Without
---temperature the most likely token is chosen at each step.
+plain text: names of control tokens in it are not control tokens, unless --special
+is set. Without --temperature the most likely token is chosen at each step.
+
+Models that take pictures or sounds have them by --image and --audio: in the places
+of <image> and <audio> in the prompt, or before it. Instruct models want --chat.
 `
 
 // New returns the command.
@@ -53,6 +59,7 @@ func New(a *cli.App) *cobra.Command {
 		Example: "  etrun generate model.pte --tokenizer tok.json --prompt \"Once upon a time\"\n" +
 			"  etrun generate model.pte --tokenizer tok.json --prompt - < story.txt\n" +
 			"  etrun generate model.pte --tokenizer tok.json --chat -t 0.8 --seed 7\n" +
+			"  etrun generate folder/model.pte --image cat.jpg --chat -p \"What is this?\"\n" +
 			"  etrun generate model.pte --tokens 1,403,407 --max-tokens 16    ids in and out",
 		Args:              cli.OneModel,
 		ValidArgsFunction: cli.CompleteModel,
@@ -69,6 +76,7 @@ func New(a *cli.App) *cobra.Command {
 	g.LanguageModel.AddFlags(flags)
 	g.samplingFlags.addFlags(flags)
 	g.chatFlags.addFlags(flags)
+	g.partFlags.addFlags(flags)
 	g.Options.AddFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
@@ -78,14 +86,25 @@ func New(a *cli.App) *cobra.Command {
 const maxPrompt = 16 << 20
 
 // check validates the flags before any file is opened.
-func (g *generateCommand) check() error {
+func (g *generateCommand) check(path string) error {
+	if g.tokens == nil && g.Tokenizer == "" {
+		if folder := filepath.Dir(path); tokenizer.InFolder(folder) {
+			g.Tokenizer = folder
+		}
+	}
 	switch {
 	case g.asked && g.tokens != nil:
 		return session.Usage("--prompt and --tokens; choose one")
 	case !g.asked && g.tokens == nil && !g.chat:
 		return session.Usage("no prompt; give --prompt TEXT, --prompt - for standard input, --tokens LIST or --chat")
 	case g.tokens == nil && g.Tokenizer == "":
-		return session.Usage("text needs --tokenizer FILE")
+		return session.Usage("text needs --tokenizer FILE: there is none in the folder of the program")
+	case g.tokens != nil && (len(g.images)+len(g.audio) > 0 || g.special):
+		return session.Usage("--image, --audio and --special are for a prompt that is text, not for --tokens")
+	case g.chat && g.special:
+		return session.Usage("--special with --chat, whose control tokens come from the template")
+	case g.echo && len(g.images)+len(g.audio) > 0:
+		return session.Usage("--echo with --image or --audio")
 	case g.echo && (!g.asked || g.JSON):
 		return session.Usage("--echo needs --prompt, and is not for --json, which has the prompt's tokens")
 	case g.text.Top > 0 && !g.text.LogProbs:
@@ -97,7 +116,7 @@ func (g *generateCommand) check() error {
 }
 
 func (g *generateCommand) run(ctx context.Context, path string) error {
-	if err := g.check(); err != nil {
+	if err := g.check(path); err != nil {
 		return err
 	}
 	if err := g.readPrompt(); err != nil {
@@ -115,6 +134,9 @@ func (g *generateCommand) run(ctx context.Context, path string) error {
 		return session.Usage("--lookup needs a program that takes several tokens and returns the logits of all of them")
 	}
 	g.path, g.model, g.load = s.Path, model, time.Since(begun)
+	if err := g.encode(ctx, g.App, model, g.MaxMemory()); err != nil {
+		return session.WithHint(err)
+	}
 	memory, err := model.NewSession(ctx)
 	if err != nil {
 		return session.WithHint(err)
@@ -154,7 +176,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 	tokens := g.tokens
 	if g.asked {
 		var err error
-		if tokens, err = g.model.Encode(g.prompt); err != nil {
+		if tokens, err = g.encodePrompt(); err != nil {
 			return err
 		}
 	}
@@ -162,6 +184,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 	if err != nil {
 		return err
 	}
+	o.Parts = g.parts
 	w := &textWriter{App: g.App, ids: g.model.Tokenizer() == nil, collect: g.JSON, logProbs: o.LogProbs}
 	if g.echo {
 		w.write(g.prompt)
@@ -172,6 +195,14 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 		return err
 	}
 	return g.report(w, tokens, end, err)
+}
+
+// encodePrompt returns the tokens of the prompt with its parts.
+func (g *generateCommand) encodePrompt() ([]int, error) {
+	if len(g.parts) > 0 || g.special {
+		return g.model.EncodeParts(g.prompt, g.parts, g.special)
+	}
+	return g.model.Encode(g.prompt)
 }
 
 // report prints the statistics of a text that ended with err.
@@ -191,7 +222,7 @@ func (g *generateCommand) report(w *textWriter, prompt []int, end text.Piece, er
 
 func newGenerateReport(g *generateCommand, w *textWriter, prompt []int, end text.Piece) *Report {
 	r := &Report{Schema: "etrun.generate/1", Model: g.path, Tokenizer: g.Tokenizer, Seed: g.Seed, Threads: g.model.Program().Threads(),
-		Context: g.model.Info().Context, LoadMS: stats.MS(g.load), Prompt: prompt, Text: w.text.String(), Tokens: w.tokens,
+		Context: g.model.Info().Context, LoadMS: stats.MS(g.load), Prompt: text.WithoutDigests(prompt), Text: w.text.String(), Tokens: w.tokens,
 		Finish: end.Finish, Stats: newTextStats(&end.Stats)}
 	if r.Tokens == nil {
 		r.Tokens = []tokenReport{}

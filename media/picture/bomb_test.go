@@ -397,7 +397,8 @@ func TestContextEndsDecoding(t *testing.T) {
 
 // FuzzExamine requires that decoding every accepted image takes no longer than estimated.
 func FuzzExamine(f *testing.F) {
-	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "gray.png", "alpha.png"} {
+	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "gray.png", "alpha.png", "others/lossy_alpha.webp",
+		"others/lossless.webp", "others/transparent.gif", "others/animated.gif"} {
 		f.Add(read(f, name))
 	}
 	for kind := range scanKinds {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -69,15 +69,25 @@ func TestDecodeEqualsPillow(t *testing.T) {
 func TestResizeEqualsPillow(t *testing.T) {
 	p := decoded(t, "noise.png", 3)
 	for _, c := range []struct{ w, h int }{{8, 8}, {16, 37}, {53, 11}, {80, 60}, {13, 50}} {
-		compare(t, p.Resize(c.h, c.w).Data, fmt.Sprintf("noise.%dx%d.bin", c.w, c.h), 0)
+		compare(t, p.Resize(c.h, c.w, Bilinear).Data, fmt.Sprintf("noise.%dx%d.bin", c.w, c.h), 0)
+	}
+}
+
+func TestFiltersEqualPillow(t *testing.T) {
+	p := decoded(t, "noise.png", 3)
+	for _, name := range []string{"nearest", "lanczos", "bicubic", "box", "hamming"} {
+		f, ok := FilterNamed(name)
+		if !ok {
+			t.Fatalf("no filter %s", name)
+		}
+		for _, c := range []struct{ w, h int }{{16, 37}, {60, 41}, {9, 5}} {
+			compare(t, p.Resize(c.h, c.w, f).Data, fmt.Sprintf("noise.%dx%d.%s.bin", c.w, c.h, name), 0)
+		}
 	}
 }
 
 func TestTensorEqualsTorchvision(t *testing.T) {
-	r, err := ParseRecipe("size=20,mean=imagenet,std=imagenet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Recipe{Short: 20, Mean: []float32{0.485, 0.456, 0.406}, Std: []float32{0.229, 0.224, 0.225}}
 	pixels := read(t, "noise.short20.crop15.bin")
 	got, applied, err := tensorOf(t.Context(), read(t, "noise.png"), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 15, 15}, Limit: testLimit})
 	if err != nil {
@@ -145,7 +155,7 @@ func TestTensorRefuses(t *testing.T) {
 		{"smaller than the input", picture, Recipe{Short: 4}, f32(1, 3, 8, 8), "resized to 5×4, the input is 8×8"},
 		{"means for three channels, one is there", picture, Recipe{Mean: []float32{1, 2, 3}}, f32(1, 1, 8, 8), "3 values of mean or std for 1 channels"},
 		{"integers", picture, Recipe{}, Want{DType: tensor.Int64, Sizes: []int{1, 3, 8, 8}}, "floats, uint8 or int8"},
-		{"normalized integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean and std for an input of uint8"},
+		{"normalized integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean, std or a scale for an input of uint8"},
 		{"not an image", []byte("hello"), Recipe{}, f32(1, 3, 8, 8), "unknown format"},
 		{"a picture cut off", picture[:200], Recipe{}, f32(1, 3, 8, 8), "png"},
 		{"an input without pixels", picture, Recipe{}, f32(1, 3, 0, 0), "resized to"},
@@ -160,39 +170,24 @@ func TestTensorRefuses(t *testing.T) {
 	}
 }
 
-func TestParseRecipe(t *testing.T) {
-	r, err := ParseRecipe("size=224x320,mean=0.5,std=0.1,0.2,0.3,layout=nhwc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Height != 224 || r.Width != 320 || !slices.Equal(r.Mean, []float32{0.5}) || !slices.Equal(r.Std, []float32{0.1, 0.2, 0.3}) || r.Layout != NHWC {
-		t.Errorf("got %+v", r)
-	}
-	if r, err = ParseRecipe("resize=256,crop=224"); err != nil || r.Short != 256 || r.CropH != 224 || r.CropW != 224 {
-		t.Errorf("got %+v, %v", r, err)
-	}
-	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2",
-		"mean=a", "std=0", "layout=chw", "color=red", "orientation=6", "224"} {
-		if _, err := ParseRecipe(text); !errors.Is(err, ErrRecipe) {
-			t.Errorf("%q: got %v, want %v", text, err, ErrRecipe)
-		}
-	}
-}
-
 func FuzzTensor(f *testing.F) {
-	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "turned.jpg"} {
-		f.Add(read(f, name), "size=9,layout=auto")
+	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "turned.jpg", "others/lossy_alpha.webp", "others/lossless.webp",
+		"others/transparent.gif", "others/animated.gif"} {
+		f.Add(read(f, name), uint8(9), uint8(0))
 	}
-	f.Add(withTags(read(f, "noise.png"), exifTags(binary.BigEndian, 8)), "crop=8")
-	f.Fuzz(func(t *testing.T, file []byte, text string) {
-		r, err := ParseRecipe(text)
-		if err != nil {
-			return
-		}
-		r.Short, r.Height, r.Width = min(r.Short, 64), min(r.Height, 64), min(r.Width, 64)
-		got, _, err := tensorOf(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: testLimit})
+	f.Add(withTags(read(f, "noise.png"), exifTags(binary.BigEndian, 8)), uint8(0), uint8(8))
+	f.Fuzz(func(t *testing.T, file []byte, short, crop uint8) {
+		r := Recipe{Short: int(short) % 64, CropH: int(crop), CropW: int(crop)}
+		const limit = 256 << 20 // a lossless WebP file needs more than testLimit
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, _, err := tensorOf(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: limit})
+		runtime.ReadMemStats(&after)
 		if (got == nil) == (err == nil) {
 			t.Fatalf("tensor %v and error %v", got, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > limit+1<<20 {
+			t.Fatalf("%d bytes allocated, the limit is %d", n, limit)
 		}
 	})
 }

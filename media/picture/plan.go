@@ -7,6 +7,9 @@ type geometry struct {
 	h, w           int
 	toH, toW       int
 	cropH, cropW   int
+	padH, padW     int // with padding; 0: no padding
+	pad            byte
+	filter         Filter
 	channels, elem int
 }
 
@@ -23,18 +26,25 @@ func (r Recipe) plan(pic header, f frame, want Want) (geometry, error) {
 	if whole {
 		h, w = f.height, f.width
 	}
+	if m := r.Multiple; m > 1 {
+		h, w = max(h/m, 1)*m, max(w/m, 1)*m
+	}
 	if h < 1 || w < 1 || h > maxPixels/w {
 		return geometry{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
 	}
-	if (!want.Dynamic || r.CropH > 0) && (h < f.height || w < f.width) {
+	if (!want.Dynamic || r.CropH > 0) && !r.Letterbox && (h < f.height || w < f.width) {
 		return geometry{}, fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
 	}
 	if pic.h > maxPixels/w {
 		return geometry{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, want at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
 	}
-	y := geometry{pic.h, pic.w, h, w, min(h, f.height), min(w, f.width), f.channels, want.DType.Size()}
+	y := geometry{h: pic.h, w: pic.w, toH: h, toW: w, cropH: min(h, f.height), cropW: min(w, f.width), pad: r.Pad, filter: r.Filter,
+		channels: f.channels, elem: want.DType.Size()}
+	if r.Letterbox {
+		y.padH, y.padW = f.height, f.width
+	}
 	if need := pic.memory + y.memory(); need > want.Limit {
-		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, the remaining limit is %d: scale it down or raise --max-memory",
+		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, the remaining limit is %d: scale it down or raise the limit",
 			ErrLimit, pic.format, pic.w, pic.h, pic.memory, y.memory(), w, h, want.Limit)
 	}
 	return y, nil
@@ -50,6 +60,14 @@ func (r Recipe) scaled(p header, f frame) (h, w int) {
 		return r.Short, r.Short * p.w / p.h
 	case r.Short > 0:
 		return r.Short * p.h / p.w, r.Short
+	case r.Long > 0 && p.h >= p.w:
+		return r.Long, max(r.Long*p.w/p.h, 1)
+	case r.Long > 0:
+		return max(r.Long*p.h/p.w, 1), r.Long
+	case r.Letterbox && f.height*p.w <= f.width*p.h:
+		return f.height, min(divide(f.height*p.w, p.h), f.width)
+	case r.Letterbox:
+		return min(divide(f.width*p.h, p.w), f.height), f.width
 	case f.height*p.w >= f.width*p.h: // the height must be covered
 		return f.height, max(f.height*p.w/p.h, f.width)
 	}
@@ -58,7 +76,7 @@ func (r Recipe) scaled(p header, f frame) (h, w int) {
 
 // memory is the total of all allocations after the decoder, without any freed.
 func (y *geometry) memory() int64 {
-	const tap = 96 // bytes per output sample, and 24 per weight
+	const tap = 96 // bytes per output sample, and 12 per weight
 	pixels := int64(y.h) * int64(y.w)
 	if y.toW != y.w {
 		pixels += int64(y.h) * int64(y.toW)
@@ -66,14 +84,18 @@ func (y *geometry) memory() int64 {
 	if y.toH != y.h {
 		pixels += int64(y.toH) * int64(y.toW)
 	}
-	crop := int64(y.cropH) * int64(y.cropW)
+	crop := max(int64(y.cropH)*int64(y.cropW), 2*int64(y.padH)*int64(y.padW))
 	return int64(y.channels)*(pixels+crop*int64(1+y.elem)) +
-		tap*int64(y.toH+y.toW) + 24*int64(2*(y.h+y.w)+3*(y.toH+y.toW))
+		tap*int64(y.toH+y.toW) + int64(12*filters[y.filter].radius)*int64(4*(y.h+y.w)+6*(y.toH+y.toW))
 }
 
-// apply resizes and crops.
+// apply resizes, crops and pads.
 func (y *geometry) apply(p Pixels) Pixels {
-	return p.Resize(y.toH, y.toW).crop(y.cropH, y.cropW)
+	p = p.Resize(y.toH, y.toW, y.filter).crop(y.cropH, y.cropW)
+	if y.padH > 0 {
+		p = p.pad(y.padH, y.padW, (y.padH-p.H)/2, (y.padW-p.W)/2, y.pad)
+	}
+	return p
 }
 
 // String describes the conversion.
@@ -81,9 +103,15 @@ func (y *geometry) String() string {
 	text := fmt.Sprintf("%d×%d pixels", y.w, y.h)
 	if y.toH != y.h || y.toW != y.w {
 		text += fmt.Sprintf(", resized to %d×%d", y.toW, y.toH)
+		if y.filter != Bilinear {
+			text += fmt.Sprintf(" (%v)", y.filter)
+		}
 	}
 	if y.cropH != y.toH || y.cropW != y.toW {
 		text += fmt.Sprintf(", center cropped to %d×%d", y.cropW, y.cropH)
+	}
+	if y.padH > y.cropH || y.padW > y.cropW {
+		text += fmt.Sprintf(", padded to %d×%d", y.padW, y.padH)
 	}
 	return text
 }

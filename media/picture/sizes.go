@@ -13,7 +13,9 @@ const (
 )
 
 // sized reports whether the recipe sets a size.
-func (r Recipe) sized() bool { return r.Short > 0 || r.Height > 0 || r.CropH > 0 }
+func (r Recipe) sized() bool {
+	return r.Short > 0 || r.Long > 0 || r.Height > 0 || r.CropH > 0 || r.Letterbox
+}
 
 // tries reports whether the program decides on the size of the picture. Of an input with several pictures, their number varies, and
 // the size may well be fixed: a classifier gives wrong answers for others instead of an error.

@@ -95,12 +95,17 @@ func decodePNG(file []byte, check func() error) (rows, error) {
 	if !ok {
 		return rows{}, fmt.Errorf("unknown color model %T", img)
 	}
-	pixel := pixelOf(colors)
+	return colorRows(colors), nil
+}
+
+// colorRows returns the rows of an image at the origin.
+func colorRows(img image.RGBA64Image) rows {
+	pixel := pixelOf(img)
 	return rows{img.Bounds().Dx(), img.Bounds().Dy(), func(out []byte, y int) {
 		for x := range len(out) / 3 {
 			out[3*x], out[3*x+1], out[3*x+2] = pixel(x, y)
 		}
-	}}, nil
+	}}
 }
 
 // pixelOf returns colors as color.NRGBAModel converts them.

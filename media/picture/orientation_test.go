@@ -105,10 +105,7 @@ func checkBlocks(t *testing.T, name string, file []byte, o exif.Orientation) {
 }
 
 func TestStoredOrientation(t *testing.T) {
-	r, err := ParseRecipe("resize=4x4,orientation=stored")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Recipe{Height: 4, Width: 4, Stored: true}
 	want := Want{DType: tensor.Float32, Sizes: []int{1, 1, 4, 4}, Limit: testLimit}
 	up, _, err := tensorOf(t.Context(), read(t, "upright.jpg"), Recipe{Height: 4, Width: 4}, want)
 	if err != nil {

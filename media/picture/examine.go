@@ -29,20 +29,24 @@ type header struct {
 // format is an image format. The decoder often calls check, and ends with its error.
 type format struct {
 	name, magic string
+	kind        string // at byte 8; empty for none
 	examine     func(file []byte) (header, error)
 	decode      func(file []byte, check func() error) (rows, error)
 }
 
 // formats are the image formats by their first bytes.
 var formats = []format{
-	{"png", pngMagic, examinePNG, decodePNG},
-	{"jpeg", "\xff\xd8", examineJPEG, decodeJPEG},
+	{"png", pngMagic, "", examinePNG, decodePNG},
+	{"jpeg", "\xff\xd8", "", examineJPEG, decodeJPEG},
+	{"gif", "GIF8", "", examineGIF, decodeGIF},
+	{"webp", "RIFF", "WEBP", examineWebP, decodeWebP},
 }
 
 // formatOf returns nil for unknown formats.
 func formatOf(start []byte) *format {
 	for i := range formats {
-		if bytes.HasPrefix(start, []byte(formats[i].magic)) {
+		f := &formats[i]
+		if bytes.HasPrefix(start, []byte(f.magic)) && (f.kind == "" || len(start) >= StartBytes && string(start[8:StartBytes]) == f.kind) {
 			return &formats[i]
 		}
 	}
@@ -50,12 +54,12 @@ func formatOf(start []byte) *format {
 }
 
 // StartBytes is the number of first bytes that CheckStart needs.
-const StartBytes = len(pngMagic)
+const StartBytes = 12
 
 // CheckStart returns an error if start is not the beginning of an image.
 func CheckStart(start []byte) error {
 	if formatOf(start) == nil {
-		return fmt.Errorf("picture: unknown format: first bytes %q, want a PNG or JPEG file", start)
+		return fmt.Errorf("picture: unknown format: first bytes %q, want a PNG, JPEG, GIF or WebP file", start)
 	}
 	return nil
 }
@@ -70,6 +74,12 @@ func examine(file []byte) (header, error) {
 		return h, fmt.Errorf("picture: %w", err)
 	}
 	return h, h.check()
+}
+
+// Memory returns an upper bound of the bytes that an image takes when it is decoded, by its header; an error if it is no image, or too large.
+func Memory(file []byte) (int64, error) {
+	h, err := examine(file)
+	return h.memory + 6*int64(h.w)*int64(h.h), err // and its pixels, twice
 }
 
 // checkSize limits the pixels, on which all other estimates depend.

@@ -3,6 +3,7 @@ package picture
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/etrun-go/etrun/internal/exif"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -159,38 +160,62 @@ func checkChannels(r Recipe, channels int) error {
 	return nil
 }
 
-// store writes the pixels in the input's type: floats scaled to 0…1 and normalized, uint8
-// unchanged, int8 shifted by -128 (the usual zero point of quantized images).
+// store writes the pixels in the input's type: floats scaled and normalized, uint8 unchanged, int8 shifted by -128 (the usual zero point
+// of quantized images).
 func (r Recipe) store(t *tensor.Tensor, p Pixels, f frame) (string, error) {
 	var level func(v byte, c int) float32
-	said := ""
+	applied := ""
 	switch {
 	case t.DType.IsFloat():
-		level = func(v byte, c int) float32 { return (float32(v)/255 - at(r.Mean, c, 0)) / at(r.Std, c, 1) }
-		said = fmt.Sprintf(", scaled to 0…1, mean %v, std %v", orElse(r.Mean, 0), orElse(r.Std, 1))
-	case r.Mean != nil || r.Std != nil:
-		return "", fmt.Errorf("%w: mean and std for an input of %v", ErrShape, t.DType)
+		level = func(v byte, c int) float32 { return (r.scale(v) - at(r.Mean, c, 0)) / at(r.Std, c, 1) }
+		to := "0…1"
+		if r.Scale != 0 {
+			to = fmt.Sprintf("0…%.4g", 255*r.Scale)
+		}
+		applied = fmt.Sprintf(", scaled to %s, mean %v, std %v", to, orElse(r.Mean, 0), orElse(r.Std, 1))
+	case r.Mean != nil || r.Std != nil || r.Scale != 0:
+		return "", fmt.Errorf("%w: mean, std or a scale for an input of %v", ErrShape, t.DType)
 	case t.DType == tensor.Int8:
-		level, said = func(v byte, _ int) float32 { return float32(v) - 128 }, ", shifted by -128"
+		level, applied = func(v byte, _ int) float32 { return float32(v) - 128 }, ", shifted by -128"
 	case t.DType == tensor.Uint8:
-		level, said = func(v byte, _ int) float32 { return float32(v) }, ", 0…255"
+		level, applied = func(v byte, _ int) float32 { return float32(v) }, ", 0…255"
 	default:
 		return "", fmt.Errorf("%w: input of %v, want floats, uint8 or int8 for an image", ErrShape, t.DType)
 	}
+	if r.BGR && p.C == 3 {
+		applied += ", blue, green, red"
+	}
 	r.scatter(t, p, f, level)
-	return said, nil
+	return applied, nil
+}
+
+// scale scales a sample. A factor that a file writes in decimals is 1/255.
+func (r Recipe) scale(v byte) float32 {
+	if r.Scale == 0 || math.Abs(255*r.Scale-1) < 1e-9 {
+		return float32(v) / 255
+	}
+	return float32(float64(v) * r.Scale)
 }
 
 // scatter writes each pixel to its offset in memory.
 func (r Recipe) scatter(t *tensor.Tensor, p Pixels, f frame, level func(byte, int) float32) {
-	elem := t.DType.Size()
-	for i, v := range p.Data {
-		c, x, y := i%p.C, i/p.C%p.W, i/p.C/p.W
-		offset := y*t.Strides[f.h] + x*t.Strides[f.w]
-		if f.c >= 0 {
-			offset += c * t.Strides[f.c]
+	elem, levels := t.DType.Size(), make([]byte, 256*8)
+	for c := range p.C { // one channel after the other: there are only 256 levels
+		for v := range 256 {
+			tensor.Put(levels[v*elem:], t.DType, level(byte(v), c))
 		}
-		tensor.Put(t.Data[offset*elem:], t.DType, level(v, c))
+		from := c
+		if r.BGR && p.C == 3 {
+			from = 2 - c
+		}
+		base := 0
+		if f.c >= 0 {
+			base = c * t.Strides[f.c]
+		}
+		for i, at := 0, from; at < len(p.Data); i, at = i+1, at+p.C {
+			offset := base + i/p.W*t.Strides[f.h] + i%p.W*t.Strides[f.w]
+			copy(t.Data[offset*elem:(offset+1)*elem], levels[int(p.Data[at])*elem:])
+		}
 	}
 }
 

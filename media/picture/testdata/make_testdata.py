@@ -18,6 +18,9 @@ def raw(name, im):
     open(os.path.join(out, name + ".bin"), "wb").write(im.tobytes())
 for ww, hh in [(8, 8), (16, 37), (53, 11), (80, 60), (13, 50)]:
     raw(f"noise.{ww}x{hh}", img.resize((ww, hh), Image.BILINEAR))
+for name in ["nearest", "lanczos", "bicubic", "box", "hamming"]:
+    for ww, hh in [(16, 37), (60, 41), (9, 5)]:
+        raw(f"noise.{ww}x{hh}.{name}", img.resize((ww, hh), getattr(Image.Resampling, name.upper())))
 raw("noise.gray", img.convert("L"))
 raw("palette.rgb", Image.open(os.path.join(out, "palette.png")).convert("RGB"))
 raw("alpha.rgb", Image.open(os.path.join(out, "alpha.png")).convert("RGB"))
@@ -56,3 +59,21 @@ for name, transform, subsampling in [("cmyk", 0, 0), ("cmyk_420", 0, 2), ("ycck"
     b = b[:at - 4] + b[at + 12:] if transform is None else b[:at + 11] + bytes([transform]) + b[at + 12:]
     open(path, "wb").write(b)
     keep(name)
+
+# GIF and WebP files in the folder others, with the colors that Pillow has of them.
+folder = os.path.join(out, "others")
+os.makedirs(folder, exist_ok=True)
+def other(name, im, **options):
+    path = os.path.join(folder, name)
+    im.save(path, **options)
+    raw(os.path.join("others", name), Image.open(path).convert("RGB"))
+for w, h in [(19, 21), (20, 18), (1, 1), (2, 3)]:
+    other(f"lossy_{w}x{h}.webp", colorful(w, h), quality=80)
+veil = colorful(19, 21).convert("RGBA")
+veil.putalpha(Image.linear_gradient("L").resize((19, 21)))
+other("lossy_alpha.webp", veil, quality=60)
+other("lossless.webp", colorful(19, 21), lossless=True)
+other("lossless_alpha.webp", veil, lossless=True, exact=True)
+for name, options in [("plain", {}), ("interlaced", {"interlace": 1}), ("transparent", {"transparency": 3})]:
+    other(name + ".gif", colorful(19, 21).convert("P", palette=Image.ADAPTIVE, colors=16), **options)
+other("animated.gif", colorful(19, 21).convert("P"), save_all=True, append_images=[colorful(19, 21).convert("P")])
