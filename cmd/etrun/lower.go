@@ -115,7 +115,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	report := l.report(from, original, result, lowered)
 	report.Repairs = changes
 	if l.verify && result.Lowered() {
-		if report.Verified, err = l.compare(ctx, s, result, lowered); err != nil {
+		if report.Verified, err = l.compare(ctx, s, data, result, lowered); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,7 @@ type quantizing struct {
 	float  []byte // the lowered program
 	q      *compile.Quantization
 	layers []compile.Layer
+	inputs [][]tensor.Value // random ones, by step: those of the float program are those of all
 }
 
 // backends returns the backends of this build by ID.
@@ -154,6 +155,7 @@ func (w *quantizing) random(s *session.Session) (calls session.Calls) {
 // open opens a program for the calls. by may replace a backend.
 func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backend) (*session.Session, error) {
 	o := w.Options
+	o.Indexes = true
 	if o.Replaced = nil; by != nil {
 		o.Replaced = []delegate.Backend{by}
 	}
@@ -163,6 +165,12 @@ func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backe
 	}
 	if len(w.samples) == 0 {
 		err = s.Prepare(ctx, w.random(s))
+		for i, st := range s.Steps {
+			if i == len(w.inputs) {
+				w.inputs = append(w.inputs, st.Values)
+			}
+			st.Values = w.inputs[i]
+		}
 	} else {
 		err = s.PrepareToFeed(ctx, w.method)
 	}

@@ -46,9 +46,9 @@ func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*
 }
 
 // OpenBytes is Open for a file's bytes; path is its name in messages.
-func OpenBytes(ctx context.Context, path string, data []byte, o *Options) (*Session, error) {
+func OpenBytes(ctx context.Context, path string, data []byte, o *Options, more ...etrun.Option) (*Session, error) {
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
-	return s, s.openFrom(ctx, etrun.Bytes(path, data), nil)
+	return s, s.openFrom(ctx, etrun.Bytes(path, data), more)
 }
 
 func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.Option) (err error) {
@@ -145,6 +145,9 @@ func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
 		s.order = append(s.order, m)
 	}
 	resolver := &input.Resolver{Seed: s.options.Seed + uint64(len(s.Steps)), Limit: s.inputBytes, Say: s.options.Say}
+	if s.options.Indexes {
+		resolver.Integers = s.integers(m)
+	}
 	values, err := s.values(ctx, resolver, c, meta, given)
 	s.inputBytes = resolver.Limit
 	if err == nil {
