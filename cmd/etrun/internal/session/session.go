@@ -189,7 +189,13 @@ func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *
 	}
 	s.random = true
 	s.options.Say("no --input: using random elements, seed %d", s.options.Seed)
-	return r.Resolve(ctx, input.Random(meta.Inputs), meta.Inputs)
+	specs := input.Random(meta.Inputs)
+	for i, in := range meta.Inputs {
+		if in.Kind == tensor.None && s.options.Attempt > 0 { // the program may have no number for it
+			specs[i].Value = tensor.IntValue(int64(attempts[s.options.Attempt].most))
+		}
+	}
+	return r.Resolve(ctx, specs, meta.Inputs)
 }
 
 // Warn reports, each once, what the program did not use.
