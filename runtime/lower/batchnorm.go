@@ -41,11 +41,11 @@ func foldBatchNorm(p *pass, i int) bool {
 	if !p.isClass(i, opclass.BatchNorm) {
 		return false
 	}
-	return p.foldInto(i, s.Args[0], s.Args[7], func(*layer) (*affine, bool) { return p.affine(s) })
+	return p.foldInto(i, s.Args[0], s.Args[7], func() (*affine, bool) { return p.affine(s) })
 }
 
 // foldInto makes the layer that computes in, which step i alone reads, compute out: a function of each channel of in.
-func (p *pass) foldInto(i, in, out int, function func(l *layer) (*affine, bool)) bool {
+func (p *pass) foldInto(i, in, out int, function func() (*affine, bool)) bool {
 	j, ok := p.producer(i, in)
 	if !ok || !p.alike(in, out) || !p.isOnlyOut(i, out) {
 		return false
@@ -54,7 +54,7 @@ func (p *pass) foldInto(i, in, out int, function func(l *layer) (*affine, bool))
 	if l == nil {
 		return false
 	}
-	a, ok := function(l)
+	a, ok := function()
 	if !ok || !p.fold(i, j, l, a) {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
 )
 
 // scaling is a class of operators with an operand that scales or shifts the other one.
@@ -34,7 +35,8 @@ func scalingClasses() (list []opclass.Class) {
 	return list
 }
 
-// foldScale folds a product with, or a sum with, a number or a constant of each channel into the constants of the layer before it.
+// foldScale folds a product with, or a sum with, a number or a constant of each channel into the constants of the layer before it, or
+// those of the convolution behind it.
 func foldScale(p *pass, i int) bool {
 	s := &p.m.Steps[i]
 	r := &scalings[slices.IndexFunc(scalings, func(r scaling) bool { return r.class == s.Op.Class })]
@@ -49,33 +51,33 @@ func foldScale(p *pass, i int) bool {
 	if t := p.m.Values[x].Tensor; t == nil || t.Const || t.DType != tensor.Float32 {
 		return false
 	}
-	return p.foldInto(i, x, out, func(l *layer) (*affine, bool) {
-		list, ok := p.ofChannels(y, p.m.Values[x].Tensor.Sizes, l)
-		if !ok {
-			return nil, false
-		}
-		a := &affine{make([]float32, len(list)), make([]float64, len(list))}
-		for c, y := range list {
-			scale, shift := r.of(y)
-			a.scale[c], a.shift[c] = float32(scale), shift
-			if a.scale[c]-a.scale[c] != 0 || shift-shift != 0 {
-				return nil, false
-			}
-		}
-		return a, true
-	})
+	of := func() (*affine, bool) { return p.scaling(r, y, p.m.Values[x].Tensor.Sizes) }
+	return p.foldInto(i, x, out, of) || p.foldBehind(i, x, out, of)
 }
 
-// ofChannels returns the number for each channel of a layer's result in a constant that is broadcast to it.
-func (p *pass) ofChannels(v int, sizes []int, l *layer) ([]float64, bool) {
-	axis := 1
-	if l.rank > 0 {
-		axis = l.rank - 1
-	}
-	if len(sizes) <= axis {
+// scaling returns the function of each channel of a tensor, its second dimension.
+func (p *pass) scaling(r *scaling, operand int, sizes []int) (*affine, bool) {
+	list, ok := p.ofChannels(operand, sizes)
+	if !ok {
 		return nil, false
 	}
-	n := sizes[axis]
+	a := &affine{make([]float32, len(list)), make([]float64, len(list))}
+	for c, y := range list {
+		scale, shift := r.of(y)
+		a.scale[c], a.shift[c] = float32(scale), shift
+		if a.scale[c]-a.scale[c] != 0 || shift-shift != 0 {
+			return nil, false
+		}
+	}
+	return a, true
+}
+
+// ofChannels returns the number for each channel of a tensor in a constant that is broadcast to it.
+func (p *pass) ofChannels(v int, sizes []int) ([]float64, bool) {
+	if len(sizes) < 2 {
+		return nil, false
+	}
+	n := sizes[1]
 	if y, ok := p.number(v); ok {
 		return slices.Repeat([]float64{y}, n), true
 	}
@@ -87,7 +89,7 @@ func (p *pass) ofChannels(v int, sizes []int, l *layer) ([]float64, bool) {
 		return nil, false
 	}
 	for d, size := range own {
-		if at := len(sizes) - len(own) + d; size != 1 && (at != axis || size != n) {
+		if at := len(sizes) - len(own) + d; size != 1 && (at != 1 || size != n) {
 			return nil, false
 		}
 	}
@@ -99,4 +101,79 @@ func (p *pass) ofChannels(v int, sizes []int, l *layer) ([]float64, bool) {
 		list = slices.Repeat(list, n)
 	}
 	return list, len(list) == n
+}
+
+// foldBehind makes the convolution that alone reads out, a function of each channel of x, read x.
+func (p *pass) foldBehind(i, x, out int, function func() (*affine, bool)) bool {
+	k, ok := p.onlyReader(i)
+	if !ok || !p.isClass(k, opclass.Convolution) || !p.alike(x, out) || !p.maySwap(p.definition(i, x), x, out) {
+		return false
+	}
+	s := &p.m.Steps[k]
+	w := p.m.Values[s.Args[1]].Tensor
+	if in := s.Args[0]; p.m.Values[in].Storage != p.m.Values[out].Storage || !p.alike(in, out) { // it may be another value of the same bytes
+		return false
+	}
+	if p.m.Values[s.Args[6]].Bool || !p.isFloats(s.Args[1]) || len(w.Sizes) < 3 || !isPlainOrder(w.DimOrder) {
+		return false
+	}
+	a, ok := function()
+	if !ok || !p.foldInputs(i, k, a) {
+		return false
+	}
+	p.swap(p.definition(i, x), i)
+	return true
+}
+
+// onlyReader returns the step that alone reads the result of step i.
+func (p *pass) onlyReader(i int) (k int, ok bool) {
+	if len(p.flow.Steps[i].Makes) != 1 {
+		return 0, false
+	}
+	d := &p.flow.Defs[p.flow.Steps[i].Makes[0]]
+	if d.Live || len(d.Uses) != 1 {
+		return 0, false
+	}
+	return d.Uses[0].Step, true
+}
+
+// foldInputs includes the function of each input channel in the constants of convolution k. A shift is exact without padding only,
+// whose zeros it does not change.
+func (p *pass) foldInputs(i, k int, a *affine) bool {
+	s := &p.m.Steps[k]
+	w := p.m.Values[s.Args[1]].Tensor
+	channels, perGroup := w.Sizes[0], w.Sizes[1]
+	bias, ok := p.vector(s.Args[2], channels, 0)
+	bytes := w.NBytes() + int64(4*channels)
+	shifts := slices.ContainsFunc(a.shift, func(x float64) bool { return x != 0 })
+	groups := len(a.scale) / max(perGroup, 1)
+	if !ok || groups == 0 || groups*perGroup != len(a.scale) || channels%groups != 0 || shifts && p.isPadded(s) ||
+		bytes > p.left.Bytes || bytes/4 > p.left.Work {
+		return false
+	}
+	p.left.Bytes, p.left.Work = p.left.Bytes-bytes, p.left.Work-bytes/4
+	from, weight, offset := p.floats(s.Args[1]), newFloats(int(w.NBytes()/4)), newFloats(channels)
+	inner := len(from) / (channels * perGroup)
+	for o := range channels {
+		sum := float64(bias[o])
+		for c := range perGroup {
+			in := o/(channels/groups)*perGroup + c
+			for at := (o*perGroup + c) * inner; at < (o*perGroup+c+1)*inner; at++ {
+				weight[at] = from[at] * a.scale[in]
+				sum += float64(from[at]) * a.shift[in]
+			}
+		}
+		offset[o] = float32(sum)
+	}
+	p.change().SetArg(k, 1, p.constant(*w, weight))
+	if shifts {
+		p.change().SetArg(k, 2, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{channels}, DimOrder: []uint8{0}}, offset))
+	}
+	p.take(bytes, k)
+	return true
+}
+
+// isPadded reports whether a convolution pads its input.
+func (p *pass) isPadded(s *ir.Step) bool {
+	return slices.ContainsFunc(p.m.Values[s.Args[4]].Items(), func(v int) bool { return v < 0 || p.m.Values[v].Changes || p.m.Values[v].Int != 0 })
 }
