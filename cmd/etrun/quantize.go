@@ -190,6 +190,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	}
 	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(original), len(data)
 	w.report.Repairs = changes
+	w.warnOfNoise()
 	if q.JSON {
 		return q.WriteJSON(&w.report)
 	}

@@ -60,7 +60,7 @@ func partOf(error, largest float64) output.Number {
 	return output.Number(error / largest)
 }
 
-func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport {
+func (w *quantizing) layerReport(i int, quantized, overBudget bool, left string) layerReport {
 	l := &w.layers[i]
 	r := layerReport{Name: l.Name(), Sizes: l.Sizes, Quantized: quantized}
 	if l.Signal+l.Noise > 0 {
@@ -76,7 +76,7 @@ func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport 
 	case overBudget:
 		r.Reason = "--budget"
 	default:
-		r.Reason = "its values were not observed, or XNNPACK does not run its quantized form"
+		r.Reason = cmp.Or(left, "no layer of its part is quantized")
 	}
 	return r
 }
@@ -154,6 +154,21 @@ func (r *quantizeReport) print(a *app) {
 		if o.NotFinite > 0 {
 			fmt.Fprintf(a.Out, "  without %s of the model that are NaN or infinite\n", cli.Count(o.NotFinite, "number", "numbers"))
 		}
+	}
+}
+
+// noisy is the ratio of signal to noise in dB below which an output is rarely of use.
+const noisy = 25
+
+// warnOfNoise warns of the output with the most noise, if it has much.
+func (w *quantizing) warnOfNoise() {
+	worst := float64(noisy)
+	for _, o := range w.report.Outputs {
+		worst = min(worst, float64(o.DB))
+	}
+	if worst < noisy {
+		w.Say("warning: an output has %.1f dB of signal to noise, less than %d: measure the application's results; --budget %ddB leaves the layers with the "+
+			"most noise in floats, other schemes and observers lose less with some models", worst, noisy, noisy)
 	}
 }
 

@@ -291,7 +291,7 @@ func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compi
 	}
 	w.report.Layers = nil
 	for i := range w.layers {
-		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i)))
+		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i), result.Left[i]))
 	}
 	w.report.Schema, w.report.Scheme, w.report.Unread = "etrun.quantize/1", string(w.scheme.Name), w.q.Refused
 	w.report.Embeddings = w.q.Embeddings
