@@ -26,8 +26,11 @@ import (
 const lowerHelp = `Write a program whose parts run on XNNPACK, without the model's source, Python or PyTorch. The
 file runs on ExecuTorch's runtimes from 1.0 on that have the XNNPACK backend, and on etrun.
 
-The parts are those that etrun lowers when it loads the program with --lower auto. What
-XNNPACK does not have, or not in all these runtimes, stays as it is, and the command prints why.
+By default the file is for ExecuTorch's runtime: all that XNNPACK runs is lowered if it has
+more work than the call of a delegate, since the portable operators are slow loops. With
+--for etrun the parts are those that etrun lowers when it loads the program with --lower auto.
+What XNNPACK does not have, or not in all these runtimes, stays as it is, and the command
+prints why.
 Memory is planned again. Names, inputs, outputs, state and control flow are unchanged. In a
 bundled program (.bpte) the test cases stay.
 
@@ -35,6 +38,12 @@ Before the file is written, both programs run on the same random inputs, or thos
 --input. If an output differs by more than the tolerance, nothing is written, and the exit
 code is 6. Floats pass if |got-want| <= atol * max(1, largest |want|) + rtol*|want|.
 `
+
+// The runtimes whose times decide what is lowered.
+const (
+	forExecuTorch = "executorch"
+	forETRun      = "etrun"
+)
 
 func newLower(a *app) *cobra.Command {
 	l := &lowerCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Lower: string(etrun.LowerOff)}}
@@ -50,6 +59,7 @@ func newLower(a *app) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVarP(&l.output, "output", "o", "", "write the program to `FILE`, - for standard output")
 	flags.StringVar(&l.backend, "backend", "xnnpack", "`BACKEND` of the lowered parts; there is only xnnpack")
+	flags.StringVar(&l.runtime, "for", forExecuTorch, "`RUNTIME` that is to be fast: executorch or etrun, whose operators are faster")
 	flags.BoolVar(&l.all, "all", false, "lower every part, also small ones")
 	flags.BoolVar(&l.external, "external-constants", false, "write the larger constants to a .ptd file beside the output")
 	addTarget(flags, &l.target)
@@ -67,6 +77,9 @@ func newLower(a *app) *cobra.Command {
 func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if l.backend != "xnnpack" {
 		return session.Usage("--backend %q, want xnnpack", l.backend)
+	}
+	if l.runtime != forExecuTorch && l.runtime != forETRun {
+		return session.Usage("--for %.100q, want %s or %s", l.runtime, forExecuTorch, forETRun)
 	}
 	by, err := writerFor(l.target)
 	if err != nil {
@@ -102,7 +115,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	report := l.report(from, original, result, lowered)
 	report.Repairs = changes
 	if l.verify && result.Lowered() {
-		if report.Verified, err = l.compare(ctx, s, result, lowered); err != nil {
+		if report.Verified, err = l.compare(ctx, s, data, result, lowered); err != nil {
 			return err
 		}
 	}
@@ -159,7 +172,7 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 	}
 	o := compile.Options{Backends: backends, Writers: []lowering.Writer{by}, Operators: etrun.DefaultOperators(),
 		Named: s.Named, FileBytes: s.FileBytes(),
-		Methods: methods, All: l.all, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
+		Methods: methods, All: l.all, Portable: l.runtime == forExecuTorch, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
 		External: l.external}
 	program, wrap, err := unbundled(data)
 	if err != nil {

@@ -22,6 +22,7 @@ type lowerCommand struct {
 	output    string
 	backend   string
 	all       bool
+	runtime   string
 	verify    bool
 	external  bool
 	target    string

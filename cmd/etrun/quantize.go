@@ -37,8 +37,10 @@ Schemes:
   w8      8-bit weights of linear layers alone.
 
 The files of --calibrate are inputs, each of one call: .npz archives for methods with several
-inputs, else what --input reads. They may be in a folder. Other schemes need none, but use
-them to measure errors; without any, inputs are random.
+inputs, else what --input reads. They may be in a folder. If the program has state, the files of
+a folder are the calls of one sequence, in the order of their names, and so are a file and those
+of --next behind it: ranges and errors are those of all calls, not of first ones. Other schemes
+need no files, but use them to measure errors; without any, inputs are random.
 
 The command prints the ten layers with the lowest ratio of signal to noise, each measured on
 inputs of floats, and the ratio of the outputs. Layers are named METHOD:DELEGATE:NODE:TYPE.
@@ -52,7 +54,7 @@ type quantizeCommand struct {
 	scheme    string
 	observer  string
 	group     int
-	calibrate []string
+	calibrate []calibration
 	recipe    string
 	skip      []string
 	all       bool
@@ -81,7 +83,7 @@ func newQuantize(a *app) *cobra.Command {
 	flags.StringVar(&q.scheme, "scheme", string(lowering.Dynamic8), "`SCHEME`: "+names(lowering.SchemeNames))
 	flags.IntVar(&q.group, "group", 32, "with 8da4w: `N` input channels that share a scale: 32, 64, 128 or 256")
 	flags.StringVar(&q.observer, "observer", string(lowering.ObserveMSE), "with q8: `OBSERVER` of ranges: "+names(lowering.Observers))
-	flags.StringArrayVar(&q.calibrate, "calibrate", nil, "inputs of calls: `FILE` or folder of files; may be repeated")
+	q.addCalibrate(flags)
 	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
 	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, "+
 		"such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
@@ -188,6 +190,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	}
 	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(original), len(data)
 	w.report.Repairs = changes
+	w.warnOfNoise()
 	if q.JSON {
 		return q.WriteJSON(&w.report)
 	}

@@ -2,20 +2,14 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
@@ -29,8 +23,9 @@ type quantizeReport struct {
 	Scheme      string          `json:"scheme"`
 	Bytes       int             `json:"bytes"` // of the model
 	OutputBytes int             `json:"output_bytes"`
-	Samples     int             `json:"samples"`           // files of --calibrate
-	Repairs     []repair.Change `json:"repairs,omitempty"` // of faults of the exporter
+	Samples     int             `json:"samples"`             // files of --calibrate
+	Sequences   int             `json:"sequences,omitempty"` // that they are the calls of, if the program has state
+	Repairs     []repair.Change `json:"repairs,omitempty"`   // of faults of the exporter
 	Layers      []layerReport   `json:"layers"`
 	Embeddings  []string        `json:"embeddings,omitempty"`  // with tables of 8 bits
 	Unread      []string        `json:"unread,omitempty"`      // parts that cannot be quantized, and why
@@ -65,7 +60,7 @@ func partOf(error, largest float64) output.Number {
 	return output.Number(error / largest)
 }
 
-func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport {
+func (w *quantizing) layerReport(i int, quantized, overBudget bool, left string) layerReport {
 	l := &w.layers[i]
 	r := layerReport{Name: l.Name(), Sizes: l.Sizes, Quantized: quantized}
 	if l.Signal+l.Noise > 0 {
@@ -81,7 +76,7 @@ func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport 
 	case overBudget:
 		r.Reason = "--budget"
 	default:
-		r.Reason = "its values were not observed, or XNNPACK does not run its quantized form"
+		r.Reason = cmp.Or(left, "no layer of its part is quantized")
 	}
 	return r
 }
@@ -162,6 +157,21 @@ func (r *quantizeReport) print(a *app) {
 	}
 }
 
+// noisy is the ratio of signal to noise in dB below which an output is rarely of use.
+const noisy = 25
+
+// warnOfNoise warns of the output with the most noise, if it has much.
+func (w *quantizing) warnOfNoise() {
+	worst := float64(noisy)
+	for _, o := range w.report.Outputs {
+		worst = min(worst, float64(o.DB))
+	}
+	if worst < noisy {
+		w.Say("warning: an output has %.1f dB of signal to noise, less than %d: measure the application's results; --budget %ddB leaves the layers with the "+
+			"most noise in floats, other schemes and observers lose less with some models", worst, noisy, noisy)
+	}
+}
+
 func sortedKeys(m map[string]int) []string {
 	var list []string
 	for k := range m {
@@ -208,45 +218,3 @@ func (n *noise) add(got, want *tensor.Value) error {
 	}
 	return nil
 }
-
-// maxSamples limits the files of --calibrate.
-const maxSamples = 1 << 16
-
-// samples lists the files of --calibrate, those of folders in the order of their paths.
-func (q *quantizeCommand) samples(ctx context.Context) (list []string, err error) {
-	for _, from := range q.calibrate {
-		info, err := os.Stat(from)
-		if err != nil {
-			return nil, session.Usage("--calibrate %v", err)
-		}
-		if !info.IsDir() {
-			list = append(list, from)
-			continue
-		}
-		before := len(list)
-		err = filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case d.Type().IsRegular() && slices.Contains(sampleTypes, strings.ToLower(filepath.Ext(p))):
-				list = append(list, p)
-			}
-			if len(list) > maxSamples {
-				return session.Usage("--calibrate %s: more than %d files", from, maxSamples)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		if len(list) == before {
-			return nil, session.Usage("--calibrate %s: no files with the extensions %s", from, strings.Join(sampleTypes, " "))
-		}
-	}
-	return list, nil
-}
-
-// sampleTypes are the extensions of files in folders.
-var sampleTypes = []string{".npz", ".npy", ".png", ".jpg", ".jpeg", ".wav", ".bin", ".json", ".safetensors"}

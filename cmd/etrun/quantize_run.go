@@ -22,7 +22,7 @@ type quantizing struct {
 	*quantizeCommand
 	by      xnnpack.Writer
 	name    string // of the program
-	samples []string
+	samples []sample
 	scheme  lowering.Scheme
 	budget  float64
 	report  quantizeReport
@@ -31,6 +31,7 @@ type quantizing struct {
 	float  []byte // the lowered program
 	q      *compile.Quantization
 	layers []compile.Layer
+	inputs [][]tensor.Value // random ones, by step: those of the float program are those of all
 }
 
 // backends returns the backends of this build by ID.
@@ -118,13 +119,14 @@ func (w *quantizing) observe(ctx context.Context) error {
 	return inOriginal(w.each(ctx, "measuring layers", w.q.Measuring()), "--calibrate")
 }
 
-// each runs the program on all samples, from its initial state, with a backend that does what.
+// each runs the program on all samples, each sequence from the initial state, with a backend that does what.
 func (w *quantizing) each(ctx context.Context, what string, by delegate.Backend) error {
 	s, err := w.open(ctx, w.float, by)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	w.warnOfState(s)
 	for i := range w.calls() {
 		w.Progress.Say("%s, sample %d of %d", what, i+1, w.calls())
 		if _, err := w.outputs(ctx, s, i); err != nil {
@@ -132,6 +134,18 @@ func (w *quantizing) each(ctx context.Context, what string, by delegate.Backend)
 		}
 	}
 	return nil
+}
+
+// warnOfState warns once of samples that are first calls alone, although the program has state.
+func (w *quantizing) warnOfState(s *session.Session) {
+	if !s.KeepsState() {
+		return
+	}
+	w.report.Sequences = sequences(w.samples)
+	if w.report.Sequences == len(w.samples) {
+		w.Say("warning: the program has state, and each sample is a first call: ranges and errors of later calls are unknown; " +
+			"--calibrate takes a folder for each sequence of calls, or --calibrate FILE --next FILE")
+	}
 }
 
 // calls is the number of calls: without samples one of each method, of random inputs.
@@ -154,6 +168,7 @@ func (w *quantizing) random(s *session.Session) (calls session.Calls) {
 // open opens a program for the calls. by may replace a backend.
 func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backend) (*session.Session, error) {
 	o := w.Options
+	o.Indexes = true
 	if o.Replaced = nil; by != nil {
 		o.Replaced = []delegate.Backend{by}
 	}
@@ -163,6 +178,12 @@ func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backe
 	}
 	if len(w.samples) == 0 {
 		err = s.Prepare(ctx, w.random(s))
+		for i, st := range s.Steps {
+			if i == len(w.inputs) {
+				w.inputs = append(w.inputs, st.Values)
+			}
+			st.Values = w.inputs[i]
+		}
 	} else {
 		err = s.PrepareToFeed(ctx, w.method)
 	}
@@ -175,16 +196,20 @@ func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backe
 
 // outputs returns those of call i, which are valid until the next call, without samples those of all methods.
 func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (outputs []*tensor.Value, err error) {
+	run := s.Once
 	if len(w.samples) > 0 {
-		spec, err := input.ParseFile(w.samples[i], w.recipe)
+		if w.samples[i].follows {
+			run = s.Again
+		}
+		spec, err := input.ParseFile(w.samples[i].path, w.recipe)
 		if err == nil {
 			err = s.Feed(ctx, []input.Spec{spec}, w.warn)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", w.samples[i], err)
+			return nil, fmt.Errorf("%s: %w", w.samples[i].path, err)
 		}
 	}
-	err = s.Once(ctx, func(_ int, st *session.Step) error {
+	err = run(ctx, func(_ int, st *session.Step) error {
 		list, err := st.Outputs()
 		if len(s.Steps) > 1 {
 			list, err = st.CloneOutputs()
@@ -193,7 +218,10 @@ func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (ou
 		return err
 	})
 	if err != nil && len(w.samples) > 0 {
-		err = fmt.Errorf("%s: %w", w.samples[i], err)
+		err = fmt.Errorf("%s: %w", w.samples[i].path, err)
+		if w.samples[i].follows && s.KeepsState() {
+			err = fmt.Errorf("%w; the program has state, and the files of a folder are the calls of one sequence: put each sequence into a folder", err)
+		}
 	}
 	return outputs, err
 }
@@ -263,7 +291,7 @@ func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compi
 	}
 	w.report.Layers = nil
 	for i := range w.layers {
-		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i)))
+		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i), result.Left[i]))
 	}
 	w.report.Schema, w.report.Scheme, w.report.Unread = "etrun.quantize/1", string(w.scheme.Name), w.q.Refused
 	w.report.Embeddings = w.q.Embeddings

@@ -20,6 +20,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -84,6 +85,13 @@ func TestRepairedPrograms(t *testing.T) {
 			kinds[c.Kind]++
 		}
 		checkRepaired(t, name, fixed)
+		data, err := os.ReadFile(fixed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if missing := compiletest.ReadByTools(data); len(missing) > 0 {
+			t.Errorf("%s: the repaired program lacks what tools read: %q", name, missing)
+		}
 	}
 	t.Logf("%d programs repaired, %v; %d had nothing to repair", repaired, kinds, clean)
 	for _, kind := range []string{"payload", "view", "update", "state", "stale type", "plan"} {

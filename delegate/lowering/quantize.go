@@ -74,7 +74,8 @@ type Layer struct {
 // Quantized is a quantized payload.
 type Quantized struct {
 	*Written
-	OldInputs int   // the number of inputs of the original payload
-	Inputs    []int // those that it still has, in order
-	Quantized []int // layers that are quantized
+	OldInputs int            // the number of inputs of the original payload
+	Inputs    []int          // those that it still has, in order
+	Quantized []int          // layers that are quantized
+	Left      map[int]string // why others stay that could be quantized, by layer
 }

@@ -294,5 +294,5 @@ func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, err
 			c.Sizes = nil
 		}
 	}
-	return &regions.Quantized{Written: out, OldInputs: f.inputs, Inputs: f.kept, Quantized: b.Layers}, nil
+	return &regions.Quantized{Written: out, OldInputs: f.inputs, Inputs: f.kept, Quantized: b.Layers, Left: b.Left}, nil
 }

@@ -220,7 +220,7 @@ func (w *writer) lowerOnce(ctx context.Context, from *pte.Method, file *lower.Fi
 	p := &prepare.Preparation{Source: prepare.Source{File: w.spec, Method: from, Data: &data{o.Named, w.spec.Named}, Pool: w.pool, Size: w.spec.Size,
 		FileBytes: w.fileBytes, Discard: never, MayDiscard: never,
 		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
-			Rewrite: true, LowerAll: o.All, KeepConstants: true, InFile: file, AsWritten: o.AsWritten}}}
+			Rewrite: true, LowerAll: o.All, Portable: o.Portable, KeepConstants: true, InFile: file, AsWritten: o.AsWritten}}}
 	defer p.Close(silent{})
 	return p.LowerInFile(ctx, silent{}, o.Writers)
 }

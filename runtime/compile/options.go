@@ -15,6 +15,7 @@ type Options struct {
 	FileBytes int64                           // of the program and its data files; 0 for those of the program
 	Methods   []string                        // the methods to lower, nil for all
 	All       bool                            // regions are lowered whatever their work is
+	Portable  bool                            // the file is for a runtime with ExecuTorch's portable operators
 	Planned   int64                           // limit of planned bytes of a method
 	AsWritten bool                            // faults of exporters are not repaired
 	External  bool                            // constants of at least 512 bytes are in a data file

@@ -157,7 +157,8 @@ func (o observing) Compile(ctx context.Context, p *delegate.Payload) (delegate.I
 // Quantized is a quantized program.
 type Quantized struct {
 	Data   []byte
-	Layers []bool // by layer: it is quantized
+	Layers []bool         // by layer: it is quantized
+	Left   map[int]string // why others stay that could be quantized, by layer
 }
 
 // Write returns the program with the layers quantized for which skip returns false, by their index.
@@ -170,7 +171,7 @@ func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
 	if len(q.Embeddings) > 0 {
 		w.embeds = func(name string) bool { return slices.Contains(q.Embeddings, name) }
 	}
-	out, first := &Quantized{}, 0
+	out, first := &Quantized{Left: make(map[int]string)}, 0
 	for _, p := range q.order {
 		f := q.payloads[p]
 		n := len(f.Layers())
@@ -183,6 +184,9 @@ func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
 			w.quantized[p] = x
 			for _, l := range x.Quantized {
 				is[l] = true
+			}
+			for l, why := range x.Left {
+				out.Left[first+l] = why
 			}
 		}
 		out.Layers, first = append(out.Layers, is...), first+n

@@ -49,6 +49,7 @@ func (w *writer) bytes() []byte {
 	list, tail := w.segments.laidOut()
 	root.Fields["segments"] = list
 	out := &tree.File{Format: pte.FormatPTE, Root: root, Tail: tail, Header: 32, Align: tree.SegmentAlign}
+	out.Complete()
 	return out.Bytes()
 }
 

@@ -41,7 +41,11 @@ func foldBatchNorm(p *pass, i int) bool {
 	if !p.isClass(i, opclass.BatchNorm) {
 		return false
 	}
-	in, out := s.Args[0], s.Args[7]
+	return p.foldInto(i, s.Args[0], s.Args[7], func() (*affine, bool) { return p.affine(s) })
+}
+
+// foldInto makes the layer that computes in, which step i alone reads, compute out: a function of each channel of in.
+func (p *pass) foldInto(i, in, out int, function func() (*affine, bool)) bool {
 	j, ok := p.producer(i, in)
 	if !ok || !p.alike(in, out) || !p.isOnlyOut(i, out) {
 		return false
@@ -50,7 +54,7 @@ func foldBatchNorm(p *pass, i int) bool {
 	if l == nil {
 		return false
 	}
-	a, ok := p.affine(s)
+	a, ok := function()
 	if !ok || !p.fold(i, j, l, a) {
 		return false
 	}
@@ -127,7 +131,7 @@ func (p *pass) vector(v, n int, absent float32) ([]float32, bool) {
 	return p.floats(v), true
 }
 
-// affine is the function of a batch norm on each channel: x·scale + shift.
+// affine is a function of each channel: x·scale + shift.
 type affine struct {
 	scale []float32
 	shift []float64
@@ -174,12 +178,15 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 	for d := l.axis + 1; d < len(w.Sizes); d++ {
 		inner *= w.Sizes[d]
 	}
-	weight, offset := newFloats(int(w.NBytes()/4)), newFloats(n)
-	a.multiply(weight, p.floats(s.Args[l.weight]), inner)
+	offset := newFloats(n)
 	for c := range offset {
 		offset[c] = float32(float64(bias[c])*float64(a.scale[c]) + a.shift[c])
 	}
-	p.change().SetArg(j, l.weight, p.constant(*w, weight))
+	if slices.ContainsFunc(a.scale, func(x float32) bool { return x != 1 }) {
+		weight := newFloats(int(w.NBytes() / 4))
+		a.multiply(weight, p.floats(s.Args[l.weight]), inner)
+		p.change().SetArg(j, l.weight, p.constant(*w, weight))
+	}
 	p.change().SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
 	p.take(bytes, i, j)
 	return true

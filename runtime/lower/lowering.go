@@ -114,6 +114,8 @@ func (r *Report) because(why string) {
 type Backends struct {
 	Compilers []regions.Compiler // the first one that accepts a call takes it
 	All       bool               // regions are taken whatever their work is
+	// Portable means that calls outside of regions run on the operators of ExecuTorch's portable library.
+	Portable bool
 	// Payloads are the opened payloads of the method's delegates, by delegate, that have no image
 	// yet: they may be merged with the calls around them.
 	Payloads []Payload

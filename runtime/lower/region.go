@@ -216,7 +216,10 @@ func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 		c.reason = "the sizes of an argument are computed, and a delegate does not run sizes of 0"
 	case l.InFile && l.overlaps(c.graph):
 		c.reason = "a result shares its bytes with an argument or another result"
-	case !l.All:
+	case l.All:
+	case l.Portable:
+		c.reason = c.few()
+	default:
 		c.reason = c.small()
 	}
 	return false

@@ -312,6 +312,56 @@ var rewriteCases = []struct {
 		w := c.to(c.sized(2, 2, 1), "aten::slice_copy.Tensor_out", c.x, c.Number(2), c.Number(0), c.Number(1), c.Number(1))
 		return []int{c.normed(c.conv(c.x, w, false, 1), 1)}
 	}, nil},
+	{"a scale and a shift behind a convolution", func(c *sample) []int {
+		return []int{c.add(c.of("aten::mul.out", c.conv(c.x, c.weight(), false, 1), c.scalar(3)), c.scalar(2))}
+	}, map[string]int{"scale": 4}},
+	{"a shift minus a number behind a transposed convolution", func(c *sample) []int {
+		return []int{c.of("aten::sub.out", c.conv(c.x, c.weight(), true, 1), c.scalar(2), c.Number(1))}
+	}, map[string]int{"scale": 2}},
+	{"a number less a convolution", func(c *sample) []int {
+		return []int{c.of("aten::sub.out", c.scalar(2), c.conv(c.x, c.weight(), false, 1), c.Number(1))}
+	}, nil},
+	{"a scaled shift", func(c *sample) []int {
+		return []int{c.of("aten::add.out", c.conv(c.x, c.weight(), false, 1), c.scalar(2), c.Number(2))}
+	}, nil},
+	{"a scale of each channel", func(c *sample) []int {
+		return []int{c.of("aten::mul.out", c.Constant([]float32{2, -4}, 2, 1), c.conv(c.x, c.weight(), false, 1))}
+	}, map[string]int{"scale": 2}},
+	{"a scale of each column", func(c *sample) []int {
+		return []int{c.of("aten::mul.out", c.conv(c.x, c.weight(), false, 1), c.Constant([]float32{2, -4}, 2))}
+	}, nil},
+	{"a quotient of a convolution", func(c *sample) []int {
+		return []int{c.of("aten::div.out", c.conv(c.x, c.weight(), false, 1), c.Constant([]float32{4}, 1))}
+	}, map[string]int{"scale": 2}},
+	{"a quotient by 0", func(c *sample) []int {
+		return []int{c.of("aten::div.out", c.conv(c.x, c.weight(), false, 1), c.scalar(0))}
+	}, nil},
+	{"a scale of what another one reads", func(c *sample) []int {
+		y := c.conv(c.x, c.weight(), false, 1)
+		return []int{c.of("aten::mul.out", y, c.scalar(3)), c.neg(y)}
+	}, nil},
+	{"a scale and a shift before a convolution", func(c *sample) []int {
+		return []int{c.conv(c.add(c.of("aten::mul.out", c.neg(c.x), c.scalar(3)), c.scalar(2)), c.weight(), false, 1)}
+	}, map[string]int{"scale": 4}},
+	{"a scale of each channel before a convolution in groups", func(c *sample) []int {
+		x := c.of("aten::mul.out", c.neg(c.x), c.Constant([]float32{2, -4}, 2, 1))
+		return []int{c.conv(x, c.Constant([]float32{2, -3}, 2, 1, 1), false, 2)}
+	}, map[string]int{"scale": 2}},
+	{"a scale and a shift before a padded convolution", func(c *sample) []int {
+		one, pad := c.Numbers(1), c.Numbers(1)
+		of := func(x int) int {
+			return c.to(c.sized(2, 2, 4), "aten::convolution.out", x, c.weight(), c.Nothing(), one, pad, one, c.Truth(false), c.Numbers(0), c.Number(1))
+		}
+		return []int{of(c.of("aten::mul.out", c.neg(c.x), c.scalar(3))), of(c.add(c.neg(c.z), c.scalar(2)))}
+	}, map[string]int{"scale": 2}},
+	{"a scale before a transposed convolution", func(c *sample) []int {
+		return []int{c.conv(c.of("aten::mul.out", c.neg(c.x), c.scalar(3)), c.weight(), true, 1)}
+	}, nil},
+	{"a scale before a convolution and another reader", func(c *sample) []int {
+		y := c.of("aten::mul.out", c.neg(c.x), c.scalar(3))
+		return []int{c.conv(y, c.weight(), false, 1), c.neg(y)}
+	}, nil},
+	{"a sum of a convolution and a value", func(c *sample) []int { return []int{c.add(c.conv(c.x, c.weight(), false, 1), c.z)} }, nil},
 	{"batch norm without a variance", func(c *sample) []int { return []int{c.normed(c.conv(c.x, c.weight(), false, 1), 0)} }, nil},
 	{"batch norm whose mean is read", func(c *sample) []int {
 		out := c.normed(c.conv(c.x, c.weight(), false, 1), 1)

@@ -14,15 +14,16 @@ var rewrites = []rewrite{
 	{name: "neutral", classes: neutralClasses(), apply: dropNeutral, joins: true},
 	{name: "permutations", classes: permuteClasses(), apply: joinPermutations},
 	{name: "batch norm", classes: []opclass.Class{opclass.BatchNorm}, apply: foldBatchNorm},
+	{name: "scale", classes: scalingClasses(), apply: foldScale},
 	{name: "silu", classes: products, apply: fuseSiLU, renames: renamesAtLoad},
 	{name: "hardswish", classes: quotients, apply: fuseHardswish, renames: renamesInNode},
 	{name: "masked rows", classes: []opclass.Class{opclass.Where}, apply: fuseMaskedRows, renames: renamesAtLoad},
 }
 
 // Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
-// dead steps and steps that only copy, folds batch norms into the constants of the preceding layer,
-// and fuses chains that have an operator of their own. Results are bit-identical, except after a
-// batch norm, where sums are rounded differently. A dead step is removed even if its operator would
+// dead steps and steps that only copy, folds batch norms, scales and shifts into the constants of the preceding layer,
+// and fuses chains that have an operator of their own. Results are bit-identical, except after what is
+// folded, where sums are rounded differently. A dead step is removed even if its operator would
 // refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
 // load; with file, the rewrites are left out whose results a file cannot hold; ctx ends the work
 // between two steps. It returns the dataflow of the result, too, nil if that was not computed.

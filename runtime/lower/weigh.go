@@ -17,6 +17,20 @@ const (
 	perTransposed        = 24 // multiplications
 )
 
+// ExecuTorch's portable operators are loops over single elements, 10 to 100 times slower than operators with vectors. A region gains time
+// from a fraction of the work on: as much as the call of a delegate costs. Transposes and single calls gain, too.
+const portableShare = 32
+
+// few returns the reason of a region that would be as fast on portable operators, "" if it would not.
+func (c *candidate) few() string {
+	const multiplications, elements = leastMultiplications / portableShare, leastElements / portableShare
+	if w := c.work; w.Multiplications < multiplications && w.Elements+w.Transposed < elements {
+		return fmt.Sprintf("%.0f multiplications and %.0f other elements are few, want %d or %d", w.Multiplications, w.Elements+w.Transposed,
+			multiplications, elements)
+	}
+	return ""
+}
+
 // small returns the reason of a region that has too little work, "" if it has enough.
 func (c *candidate) small() string {
 	w := c.work

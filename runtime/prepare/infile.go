@@ -35,7 +35,7 @@ func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering
 		return nil, err
 	}
 	out, left := &InFile{}, payloadsPerByte*l.FileBytes+payloadsMore
-	b := lower.Backends{All: l.LowerAll, Payloads: l.payloads(), Dataflow: base.flow, InFile: true,
+	b := lower.Backends{All: l.LowerAll, Portable: l.Portable, Payloads: l.payloads(), Dataflow: base.flow, InFile: true,
 		Contradiction: base.contradiction,
 		Compile: func(_ context.Context, c lowering.Compiler, g *lowering.Graph) error {
 			w, err := c.(lowering.Writer).Write(g)

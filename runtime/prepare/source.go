@@ -48,6 +48,7 @@ type Options struct {
 	Rewrite       bool        // chains of calls are rewritten
 	Lower         bool        // regions are lowered to backends
 	LowerAll      bool        // all of them, see lower.Backends
+	Portable      bool        // see lower.Backends
 	AsWritten     bool        // faults of exporters are not repaired
 	KeepConstants bool        // no constant is released
 	Observed      bool        // observers read values

@@ -43,10 +43,10 @@ var weighted = map[uint8][][4]int16{
 
 var (
 	// moves have results of the type, scale and zero point of their operands: transpose, reshape, slice, pad, maximum pool,
-	// concatenate, resize, global average pool.
-	moves = []uint8{5, 20, 35, 10, 14, 32, 33, 34, 38, 9, 19}
-	// computed8 may have 8-bit operands: add, subtract, multiply, sigmoid, clamp, hardswish, leaky relu, elu, tanh.
-	computed8 = []uint8{tagAdd, tagSubtract, tagMultiply, 4, 6, 24, tagLeakyReLU, 29, 43}
+	// concatenate, resize. Global average pools may have means of another scale.
+	moves = []uint8{5, 20, 35, 10, 14, 32, 33, 34, 38, 9}
+	// computed8 may have 8-bit operands: add, subtract, multiply, global average pool, sigmoid, clamp, hardswish, leaky relu, elu, tanh.
+	computed8 = []uint8{tagAdd, tagSubtract, tagMultiply, tagGlobalPool, 4, 6, 24, tagLeakyReLU, 29, 43}
 	// conversions are from and to.
 	conversions = [][2]int16{{fp32, qint8}, {qint8, fp32}, {fp16, qint8}, {qint8, fp16}, {fp32, qdint8}, {fp16, qdint8}, {qint8, qint8},
 		{fp32, fp16}, {fp16, fp32}}

@@ -1,5 +1,6 @@
 // Package compiletest (no compatibility promise) checks lowered programs against the rules of the formats, by a reader of
-// its own: it shares no code with the packages that write or load programs, except the reader of FlatBuffers.
+// its own: it shares no code with the packages that write or load programs, except the reader of FlatBuffers. What exporters' tools
+// need is read by another one.
 package compiletest
 
 import (
@@ -148,8 +149,11 @@ func (c *checker) check() {
 	}
 	c.read()
 	root := c.root()
-	if root.Has(2) {
-		c.fault(2, "constant_buffer is present")
+	if n := root.Vector(2, "constant_buffer", 4).Len(); n > 0 {
+		c.fault(2, "constant_buffer has %d constants", n)
+	}
+	for _, missing := range ReadByTools(c.data) {
+		c.fault(3, "%s", missing)
 	}
 	t := root.Table(5, "constant_segment") // without it runtimes read the older form of constants, if they still do
 	c.constants = flatbuf.Slice(t.Vector(1, "offsets", 8), flatbuf.Vector.Uint64)

@@ -13,7 +13,7 @@ const fillChunk = 1 << 20
 
 // fill makes a tensor of zeros, ones or random elements. Random floats are uniform in
 // [0, 1); bytes have any value; wider integers and booleans are 0 or 1, so that they are
-// valid indices. Equal seed and index give equal elements on every machine.
+// valid indices, unless Integers says otherwise. Equal seed and index give equal elements on every machine.
 func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t, err := r.allocate(slot)
 	if err != nil || how == "zeros" {
@@ -21,7 +21,11 @@ func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.V
 	}
 	next := func() float64 { return 1 }
 	if how == "rand" {
-		next = generator(slot.DType, rand.New(rand.NewPCG(r.Seed, uint64(index))))
+		least, most := 0, 1
+		if r.Integers != nil {
+			least, most = r.Integers(index)
+		}
+		next = generator(slot.DType, rand.New(rand.NewPCG(r.Seed, uint64(index))), least, most)
 	}
 	part, parts := slot.DType, 1
 	if real, ok := realParts[slot.DType]; ok {
@@ -45,14 +49,14 @@ var realParts = map[tensor.DType]tensor.DType{
 	tensor.Complex32: tensor.Float16, tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64,
 }
 
-func generator(d tensor.DType, rng *rand.Rand) func() float64 {
+func generator(d tensor.DType, rng *rand.Rand, least, most int) func() float64 {
 	switch {
 	case d == tensor.Uint8:
 		return func() float64 { return float64(rng.IntN(256)) }
 	case d == tensor.Int8:
 		return func() float64 { return float64(rng.IntN(256) - 128) }
 	case d.IsInt() || d == tensor.Bool:
-		return func() float64 { return float64(rng.IntN(2)) }
+		return func() float64 { return float64(least + rng.IntN(most-least+1)) }
 	}
 	return rng.Float64
 }

@@ -18,6 +18,8 @@ type Resolver struct {
 	Seed  uint64                           // for random elements
 	Limit int64                            // maximum bytes for inputs and their conversion; Resolve subtracts what it used
 	Say   func(format string, args ...any) // receives notes, one line each
+	// Integers returns the least and the largest random integer of an input, of types wider than bytes; nil for 0 and 1.
+	Integers func(index int) (least, most int)
 
 	Attempt  int      // at the size of pictures for inputs of dynamic sizes
 	Pictures []*Sized // those that have further attempts

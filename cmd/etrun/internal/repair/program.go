@@ -58,7 +58,10 @@ func Open(data []byte) (*Program, error) {
 const knownHeader = 32
 
 // Bytes returns the current program.
-func (p *Program) Bytes() []byte { return p.file.Bytes() }
+func (p *Program) Bytes() []byte {
+	p.file.Complete()
+	return p.file.Bytes()
+}
 
 func (p *Program) note(kind, method, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{kind, method, fmt.Sprintf(format, args...)})

@@ -44,6 +44,9 @@ type Options struct {
 	Say   func(format string, args ...any) // writes one line to the user
 	// Replaced are used instead of this build's backends with the same IDs.
 	Replaced []delegate.Backend
+	// Indexes makes random integers positions of what the program indexes with them, as far as Attempt says, below Attempts.
+	Indexes bool
+	Attempt int
 	// Beside is a .ptd file of the program, in addition to those of --data.
 	Beside []byte
 

@@ -47,9 +47,9 @@ func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*
 }
 
 // OpenBytes is Open for a file's bytes; path is its name in messages.
-func OpenBytes(ctx context.Context, path string, data []byte, o *Options) (*Session, error) {
+func OpenBytes(ctx context.Context, path string, data []byte, o *Options, more ...etrun.Option) (*Session, error) {
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
-	return s, s.openFrom(ctx, etrun.Bytes(path, data), nil)
+	return s, s.openFrom(ctx, etrun.Bytes(path, data), more)
 }
 
 func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.Option) (err error) {
@@ -149,6 +149,9 @@ func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
 		return err
 	}
 	resolver := &input.Resolver{Seed: s.options.Seed + uint64(len(s.Steps)), Limit: s.inputBytes, Say: s.options.Say}
+	if s.options.Indexes {
+		resolver.Integers = s.integers(m)
+	}
 	values, err := s.values(ctx, resolver, c, meta, given)
 	s.inputBytes = resolver.Limit
 	if err != nil {
@@ -196,7 +199,13 @@ func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *
 	}
 	s.random = true
 	s.options.Say("no --input: using random elements, seed %d", s.options.Seed)
-	return r.Resolve(ctx, input.Random(meta.Inputs), meta.Inputs)
+	specs := input.Random(meta.Inputs)
+	for i, in := range meta.Inputs {
+		if in.Kind == tensor.None && s.options.Attempt > 0 { // the program may have no number for it
+			specs[i].Value = tensor.IntValue(int64(attempts[s.options.Attempt].most))
+		}
+	}
+	return r.Resolve(ctx, specs, meta.Inputs)
 }
 
 // Warn reports, each once, what the program did not use.

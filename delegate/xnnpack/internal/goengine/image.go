@@ -28,7 +28,7 @@ type Image struct {
 func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (*Image, error) {
 	own := *c
 	if !c.Unfused {
-		own.Graph = c.Graph.FusedForGo(c.Shapes, evaluate)
+		own.Graph, own.Shapes = c.Graph.FusedForGo(c.Shapes, evaluate)
 	}
 	m := &Image{Compilation: &own}
 	if err := checkPools(m.Graph, m.Shapes); err != nil {

@@ -2,10 +2,11 @@ package graph
 
 import "slices"
 
-// FusedForGo returns the graph as the Go engine runs it, with fewer passes over memory. The library has no such nodes, and its byte
+// FusedForGo returns the graph, and the shapes of its values, as the Go engine runs it, with fewer passes over memory. The library has no such nodes, and its byte
 // functions compute other results: its graph, g, stays unchanged. shapes are those at the declared sizes; evaluate runs a graph, for
 // tables.
 //
+//   - A transposed convolution of bytes without overlaps becomes a product.
 //   - Elementwise nodes between bytes become a table.
 //   - A transpose that undoes another one is dropped with it.
 //   - A product of a value and its sigmoid becomes one node.
@@ -13,13 +14,14 @@ import "slices"
 //     are computed.
 //   - A resize and a transpose of its result become one node.
 //   - Concatenations, transposes and reshapes one after the other become one node.
-func (g *Graph) FusedForGo(shapes []Shape, evaluate Evaluate) *Graph {
+func (g *Graph) FusedForGo(shapes []Shape, evaluate Evaluate) (*Graph, []Shape) {
 	g = g.Snapshot()
+	shapes = g.splitPhases(shapes)
 	fuseTables(g, shapes, evaluate)
 	f := newFuser(g, shapes)
 	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
 	g.removeMerged()
-	return g
+	return g, shapes
 }
 
 // SiLUNode is a node type of the Go engine only: elements multiplied by their sigmoids.

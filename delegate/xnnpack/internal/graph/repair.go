@@ -78,32 +78,61 @@ func (g *Graph) Prune() {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(Node) bool { i++; return !keep[i] })
 }
 
-// splitDynamic splits each dynamically quantized value that is read by convolutions of one element
-// and by larger ones: the library lays it out for either kind, not for both.
+// reading is how the library reads the dynamically quantized input of a convolution.
+type reading uint8
+
+const (
+	asProduct reading = 1 << iota // it makes a product of matrices of the convolution, with a scale for each pixel
+	asPixels
+	asWindows
+)
+
+func (n *Node) reading() reading {
+	switch w := n.Window(); {
+	case !w.AreInputPixels() || n.Type.Tag != TagConv2d:
+		return asWindows
+	case w.Groups > 1:
+		return asPixels
+	}
+	return asProduct
+}
+
+// splitDynamic splits each dynamically quantized value that the library reads in several ways: it changes how many dimensions share
+// a scale in the value, for all readers.
 func (g *Graph) splitDynamic() {
-	const small, large = 1, 2
-	readers := make([]uint8, len(g.Values))
+	readings := make([]reading, len(g.Values))
+	isRead := func(n *Node) bool { return n.Type.Convolution && g.Values[n.In[0]].Datatype == QDInt8 }
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.Convolution && n.Window().KernelH*n.Window().KernelW == 1 {
-			readers[n.In[0]] |= small
-		} else if n.Type.Convolution {
-			readers[n.In[0]] |= large
+		if n := &g.Nodes[i]; isRead(n) {
+			readings[n.In[0]] |= n.reading()
 		}
 	}
-	if !slices.Contains(readers, small|large) {
+	if !slices.ContainsFunc(readings, func(r reading) bool { return r&(r-1) != 0 }) {
 		return
 	}
-	copies := make(map[int]int) // value to its copy for the larger convolutions
+	type copied struct {
+		value int
+		reading
+	}
+	copies := make(map[copied]int)
 	var nodes []Node
 	for _, n := range g.Nodes {
-		if own, ok := copies[n.In[0]]; ok && n.Type.Convolution && n.Window().KernelH*n.Window().KernelW > 1 {
-			n.In = append([]int{own}, n.In[1:]...)
+		if isRead(&n) {
+			if own, ok := copies[copied{n.In[0], n.reading()}]; ok {
+				n.In = append([]int{own}, n.In[1:]...)
+			}
 		}
 		nodes = append(nodes, n)
-		if v := n.Out[0]; g.Values[v].Datatype == QDInt8 && readers[v] == small|large {
-			copies[v] = len(g.Values)
+		v := n.Out[0]
+		if v >= len(readings) || g.Values[v].Datatype != QDInt8 || readings[v]&(readings[v]-1) == 0 {
+			continue
+		}
+		g.note(n.Location(), "%s, which convolutions read in several ways: one for each", g.Describe(v))
+		for rest := readings[v] & (readings[v] - 1); rest != 0; rest &= rest - 1 {
+			own := len(g.Values)
+			copies[copied{v, rest & -rest}] = own
 			g.Values = append(g.Values, g.Values[v])
-			n.In, n.Out = slices.Clone(n.In), []int{copies[v]}
+			n.In, n.Out = slices.Clone(n.In), []int{own}
 			nodes = append(nodes, n)
 		}
 	}

@@ -19,12 +19,42 @@ func (g *Graph) repairOrders() {
 	}
 	for k, v := range g.Args {
 		x := &g.Values[v]
-		if a := g.specs[k]; a == nil || x.Input && x.Output || !hasOtherOrder(a) || x.Shape != ShapeOf(a.Sizes...) || g.isLaidOut(v, a) {
+		a := g.specs[k]
+		if a == nil || x.Input && x.Output {
 			continue
 		}
-		g.transposeArgument(v, g.specs[k])
-		g.note(ArgumentLocation(g, k), "of dim order %v, which the payload takes for contiguous: transposed", g.specs[k].DimOrder)
+		if hasOtherOrder(a) && x.Shape == ShapeOf(a.Sizes...) && !g.isLaidOut(v, a) {
+			g.transposeArgument(v, a, contiguousOrder[:len(a.Sizes)])
+			g.note(ArgumentLocation(g, k), "of dim order %v, which the payload takes for contiguous: transposed", a.DimOrder)
+		} else if order := orderOfOnes(a, x.Shape); order != nil {
+			g.transposeArgument(v, a, order)
+			g.note(ArgumentLocation(g, k), "of dim order %v, which the payload takes for %v: transposed", a.DimOrder, order)
+		}
 	}
+}
+
+// The orders that the exporter knows.
+var (
+	contiguousOrder   = []uint8{0, 1, 2, 3, 4, 5, 6, 7}
+	channelsLastOrder = []uint8{0, 2, 3, 1}
+)
+
+// orderOfOnes returns the order that a payload takes an argument for, if it differs from the argument's only in the places of dimensions
+// of size 1, so that the same bytes have other sizes: ExecuTorch's runtime does not run that. Otherwise it returns nil.
+func orderOfOnes(a *delegate.ArgSpec, s Shape) []uint8 {
+	rank := len(a.Sizes)
+	if rank > len(Shape{}.Dim) || len(a.DimOrder) != rank || specShape(a) == s {
+		return nil
+	}
+	one := func(d uint8) bool { return a.Sizes[d] == 1 }
+	same := slices.DeleteFunc(slices.Clone(a.DimOrder), one)
+	for _, order := range [2][]uint8{contiguousOrder[:rank], channelsLastOrder} {
+		is := len(order) == rank && specShape(&delegate.ArgSpec{Sizes: a.Sizes, DimOrder: order}) == s
+		if is && slices.Equal(slices.DeleteFunc(slices.Clone(order), one), same) {
+			return order
+		}
+	}
+	return nil
 }
 
 // hasOtherOrder reports whether the order of an argument is neither contiguous nor channels last, apart from dimensions of size 1.
@@ -35,7 +65,7 @@ func hasOtherOrder(a *delegate.ArgSpec) bool {
 	}
 	one := func(d uint8) bool { return a.Sizes[d] == 1 }
 	order := slices.DeleteFunc(slices.Clone(a.DimOrder), one)
-	last := slices.DeleteFunc([]uint8{0, 2, 3, 1}, func(d uint8) bool { return rank != 4 || one(d) })
+	last := slices.DeleteFunc(slices.Clone(channelsLastOrder), func(d uint8) bool { return rank != 4 || one(d) })
 	return !slices.IsSorted(order) && !slices.Equal(order, last)
 }
 
@@ -75,14 +105,14 @@ func (g *Graph) writerOf(v int) (list []*Node) {
 	return list
 }
 
-// transposeArgument puts a transpose between an argument and the nodes that read and write it as contiguous.
-func (g *Graph) transposeArgument(v int, a *delegate.ArgSpec) {
-	contiguous := g.addLike(v, g.Values[v].Shape)
+// transposeArgument puts a transpose between an argument and the nodes that read and write it in another order.
+func (g *Graph) transposeArgument(v int, a *delegate.ArgSpec, order []uint8) {
+	own := g.addLike(v, g.Values[v].Shape)
 	for i := range g.Nodes {
-		g.Nodes[i].replaceOperand(v, contiguous)
+		g.Nodes[i].replaceOperand(v, own)
 		if k := slices.Index(g.Nodes[i].Out, v); k >= 0 {
 			g.Nodes[i].Out = slices.Clone(g.Nodes[i].Out)
-			g.Nodes[i].Out[k] = contiguous
+			g.Nodes[i].Out[k] = own
 		}
 	}
 	memory := specShape(a)
@@ -91,29 +121,29 @@ func (g *Graph) transposeArgument(v int, a *delegate.ArgSpec) {
 		beside = g.addLike(v, memory)
 	}
 	g.Values[v].Shape = memory
-	perm := make([]int, memory.Rank) // from the order of memory
-	for j, d := range a.DimOrder {
-		perm[d] = j
-	}
 	move := func(tag uint8, from, to int, params any) Node {
 		return Node{Type: NodeTypes[tag], In: []int{from}, Out: []int{to}, Min: -Inf, Max: Inf, Params: params, Index: len(g.Nodes)}
 	}
-	nodes := []Node{move(TagStaticTranspose, beside, contiguous, &TransposeParams{perm})}
 	if g.Values[v].Output {
-		for j, d := range a.DimOrder {
-			perm[j] = int(d)
-		}
-		nodes[0].In, nodes[0].Out = nodes[0].Out, nodes[0].In
+		g.Nodes = append(g.Nodes, move(TagStaticTranspose, own, beside, &TransposeParams{placesOf(a.DimOrder, order)}))
 		if beside != v {
-			nodes = append(nodes, move(TagCopy, beside, v, nil))
+			g.Nodes = append(g.Nodes, move(TagCopy, beside, v, nil))
 		}
-		g.Nodes = append(g.Nodes, nodes...)
 		return
 	}
+	nodes := []Node{move(TagStaticTranspose, beside, own, &TransposeParams{placesOf(order, a.DimOrder)})}
 	if beside != v {
 		nodes = slices.Insert(nodes, 0, move(TagCopy, v, beside, nil))
 	}
 	g.Nodes = slices.Insert(g.Nodes, 0, nodes...)
+}
+
+// placesOf returns the permutation from one order of memory to another.
+func placesOf(to, from []uint8) (perm []int) {
+	for _, d := range to {
+		perm = append(perm, slices.Index(from, d))
+	}
+	return perm
 }
 
 // addLike adds a value of a shape with the type of another one, which nodes compute.

@@ -11,8 +11,9 @@ import (
 type Built struct {
 	Graph  *graph.Graph
 	Shapes []graph.Shape
-	Layers []int  // that are quantized
-	Pairs  []Pair // of a graph that measures
+	Layers []int          // that are quantized
+	Left   map[int]string // why others stay as they are, by layer
+	Pairs  []Pair         // of a graph that measures
 }
 
 // New returns a plan for a graph, whose clamps it fuses with other nodes.
@@ -45,6 +46,7 @@ func (p *Plan) Build(skip func(layer int) bool) (*Built, error) {
 
 // supported builds a graph again without the nodes whose quantized form the library does not run, until it runs all.
 func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, error) {
+	left := make(map[int]string)
 	for range maxRounds {
 		b := build(out)
 		if len(b.layers) == 0 {
@@ -58,8 +60,8 @@ func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, e
 		if err != nil {
 			return nil, graph.InPayload(err)
 		}
-		if !p.refused(b, shapes, out) {
-			return &Built{Graph: g, Shapes: shapes, Layers: b.layers, Pairs: b.pairs}, nil
+		if !p.refused(b, shapes, out, left) {
+			return &Built{Graph: g, Shapes: shapes, Layers: b.layers, Left: p.reasons(b, left), Pairs: b.pairs}, nil
 		}
 	}
 	return nil, graph.Unsupported("", "the library refuses quantized nodes, and others each time they are left out")
@@ -69,16 +71,35 @@ func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, e
 const maxRounds = 100
 
 // refused marks the nodes of the plan whose quantized form the library does not run, and reports whether there are any.
-func (p *Plan) refused(b *builder, shapes []graph.Shape, out []bool) (some bool) {
+func (p *Plan) refused(b *builder, shapes []graph.Shape, out []bool, left map[int]string) (some bool) {
 	if p.Scheme.Name == lowering.Weights8 { // the form without a bias is run, though not by every engine of this project
 		return false
 	}
 	for i := range b.Graph.Nodes {
-		if from := b.from[i]; from != graph.None && !out[from] && p.Refuses(b.Graph, &b.Graph.Nodes[i], shapes) != "" {
+		from := b.from[i]
+		if from == graph.None || out[from] {
+			continue
+		}
+		if why := p.Refuses(b.Graph, &b.Graph.Nodes[i], shapes); why != "" {
 			out[from], some = true, true
+			left[p.layers[from]] = "XNNPACK does not run its quantized form: " + why
 		}
 	}
 	return some
+}
+
+// reasons adds why layers are not quantized that could be.
+func (p *Plan) reasons(b *builder, left map[int]string) map[int]string {
+	for l := range p.Layers {
+		n := &p.Graph.Nodes[p.Layers[l].Node]
+		if left[l] != "" || b.static == nil || slices.Contains(b.layers, l) {
+			continue
+		}
+		if left[l] = "no quantized layer computes its operands"; !p.known(n) {
+			left[l] = "its values were not observed, or have no finite range"
+		}
+	}
+	return left
 }
 
 // builder builds a quantized graph. It has the values of the plan's, and further ones behind them.

@@ -3,10 +3,11 @@ package quantize
 import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 
 // recurrent finds the results of products that are part of a recurrent layer: the next product by the same filter needs the result of
-// a step. So are products whose result goes to a step without another product between. Exporters leave these in floats. A layer that
+// a step. So are products whose result goes to a step without another product between, and those of a cell's gates, whose state
+// is in the program. Exporters leave these in floats. A layer that
 // is used for several inputs, as a head of a detector, is not recurrent. All products by a filter are alike: it is stored once.
 func recurrent(g *graph.Graph) (steps map[int]bool) {
-	repeated := repeatedFilters(g)
+	repeated, gates := repeatedFilters(g), gates(g)
 	parts := make(map[*byte]bool)          // filters
 	reaches := make([]bool, len(g.Values)) // by value: a step reads it, or what is computed of it
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
@@ -16,7 +17,7 @@ func recurrent(g *graph.Graph) (steps map[int]bool) {
 			after = after || reaches[v]
 		}
 		isStep := repeated[filterOf(g, n)]
-		if at := filterOf(g, n); at != nil && (isStep || after) {
+		if at := filterOf(g, n); at != nil && (isStep || after || gates[n.Out[0]]) {
 			parts[at] = true
 		}
 		if isStep || after && !n.Type.Weighted() {
@@ -74,4 +75,34 @@ func filterOf(g *graph.Graph, n *graph.Node) *byte {
 		return nil
 	}
 	return &g.Values[n.In[1]].Data[0]
+}
+
+// A cell has at least so many gates: sigmoids and tangents of parts of one sum of products. A gated linear unit has one.
+const leastSigmoids, leastTanhs = 2, 1
+
+// gates marks the results of products that are summed up to the gates of a recurrent cell, such as an LSTM's.
+func gates(g *graph.Graph) []bool {
+	type count struct{ sigmoids, tanhs int }
+	reaches, found := make([]count, len(g.Values)), make([]bool, len(g.Values))
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := &g.Nodes[i]
+		y := reaches[n.Out[0]]
+		switch n.Type.Tag {
+		case graph.TagSigmoid:
+			y = count{sigmoids: 1}
+		case graph.TagTanh:
+			y = count{tanhs: 1}
+		case graph.TagAdd, graph.TagSubtract, graph.TagStaticSlice, graph.TagStaticReshape, graph.TagStaticTranspose, graph.TagCopy:
+		default:
+			found[n.Out[0]] = n.Type.Weighted() && y.sigmoids >= leastSigmoids && y.tanhs >= leastTanhs
+			continue
+		}
+		for _, v := range n.In {
+			if v != graph.None {
+				reaches[v].sigmoids += y.sigmoids
+				reaches[v].tanhs += y.tanhs
+			}
+		}
+	}
+	return found
 }

@@ -49,6 +49,16 @@ func TestRecurrent(t *testing.T) {
 			l.product(l.node(graph.TagAdd, x, x), a)
 			l.product(l.node(graph.TagAdd, l.product(x, b), x), a)
 		}, []bool{false, false, false}},
+		"a cell whose state is an argument": {func(l *layers, x int) {
+			gates := l.node(graph.TagAdd, l.product(x, a), l.product(l.value(nil), b))
+			for _, tag := range []uint8{graph.TagSigmoid, graph.TagSigmoid, graph.TagTanh, graph.TagSigmoid} {
+				l.product(l.node(tag, l.node(graph.TagStaticSlice, gates)), []byte{tag})
+			}
+		}, []bool{true, true, false, false, false, false}},
+		"a gated linear unit": {func(l *layers, x int) {
+			y := l.product(x, a)
+			l.node(graph.TagMultiply, l.node(graph.TagSigmoid, l.node(graph.TagStaticSlice, y)), l.node(graph.TagTanh, l.node(graph.TagStaticSlice, y)))
+		}, []bool{false}},
 		"a product between": {func(l *layers, x int) { l.product(l.product(l.product(x, a), b), a) }, []bool{true, true, true}},
 	} {
 		l := &layers{}

@@ -11,9 +11,12 @@ import (
 
 // Static quantization: values have a scale and a zero point each, from the ranges that were observed.
 
-// movers are nodes whose results are elements of their input, or means of them: they share its scale.
+// movers are nodes whose results are elements of their input: they share its scale.
 var movers = []uint8{graph.TagStaticTranspose, graph.TagStaticReshape, graph.TagStaticSlice, graph.TagStaticConstantPad, graph.TagCopy,
-	graph.TagMaxPooling2d, graph.TagGlobalAvgPooling2d, graph.TagClamp}
+	graph.TagMaxPooling2d, graph.TagClamp}
+
+// followers are nodes that are quantized if their input is. Means are much smaller than the elements, and have a scale of their own.
+var followers = append([]uint8{graph.TagGlobalAvgPooling2d}, movers...)
 
 // rearranging are those that have all elements of their input, so that it can be quantized before them.
 var rearranging = []uint8{graph.TagStaticTranspose, graph.TagStaticReshape, graph.TagCopy}
@@ -27,7 +30,7 @@ func isConcatenate(n *graph.Node) bool {
 func (p *Plan) observe() {
 	for i := range p.Graph.Nodes {
 		n := &p.Graph.Nodes[i]
-		if p.layers[i] == graph.None && !slices.Contains(movers, n.Type.Tag) && !isConcatenate(n) {
+		if p.layers[i] == graph.None && !slices.Contains(followers, n.Type.Tag) && !isConcatenate(n) {
 			continue
 		}
 		for _, list := range [2][]int{n.In, n.Out} {
@@ -100,7 +103,7 @@ func (b *builder) chosen(out []bool) *static {
 		}
 	}
 	s.quantizeEarlier(g, out, b.plan)
-	s.share(g, b.plan.readers)
+	s.share(g, b.plan)
 	return s
 }
 
@@ -134,7 +137,7 @@ func (b *builder) mayFollow(i int, n *graph.Node, int8 []bool) bool {
 	case n.Type.Tag == graph.TagStaticConstantPad:
 		return graph.Params[graph.PadParams](n).Value == 0
 	}
-	return slices.Contains(movers, n.Type.Tag)
+	return slices.Contains(followers, n.Type.Tag)
 }
 
 // quantizeEarlier marks nodes that rearrange elements before they are quantized: fewer bytes are moved behind.
@@ -159,7 +162,8 @@ func (s *static) quantizeEarlier(g *graph.Graph, out []bool, p *Plan) {
 
 // share finds the values that share a scale. The results of nodes that move elements have that of their operand. A value that only
 // a concatenation or a clamp reads has that of the result.
-func (s *static) share(g *graph.Graph, readers []int) {
+func (s *static) share(g *graph.Graph, p *Plan) {
+	readers := p.readers
 	for v := range s.of {
 		s.of[v] = v
 	}
@@ -181,13 +185,22 @@ func (s *static) share(g *graph.Graph, readers []int) {
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if !s.is[i] || !slices.Contains(movers, n.Type.Tag) {
+		if !s.is[i] || !slices.Contains(movers, n.Type.Tag) && !p.isCoarseMean(s, n) {
 			continue
 		}
 		if from := s.root(n.In[0]); from != n.Out[0] {
 			s.of[n.Out[0]] = from
 		}
 	}
+}
+
+// isCoarseMean reports whether a node computes means whose scale is too far from that of their elements for the library.
+func (p *Plan) isCoarseMean(s *static, n *graph.Node) bool {
+	if n.Type.Tag != graph.TagGlobalAvgPooling2d {
+		return false
+	}
+	ratio := p.quantOf(s.root(n.In[0])).Scale / p.quantOf(n.Out[0]).Scale
+	return !(ratio >= 0x1p-7 && ratio <= 0x1p7)
 }
 
 // root returns the value whose scale a value has.
