@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -147,7 +148,7 @@ func (r *quantizeReport) print(a *app) {
 		fmt.Fprintf(a.Out, "  left: %s\n", cli.Legible(why))
 	}
 	r.printNotLowered(a)
-	slices.SortStableFunc(worst, func(x, y layerReport) int { return cmp.Compare(*x.DB, *y.DB) })
+	sort.SliceStable(worst, func(i, k int) bool { return cmp.Less(*worst[i].DB, *worst[k].DB) })
 	for _, l := range worst[:min(len(worst), shownLayers)] {
 		fmt.Fprintf(a.Out, "  %s: %.1f dB\n", cli.Printable(l.Name), float64(*l.DB))
 	}
