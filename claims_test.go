@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -115,5 +116,23 @@ func TestLost(t *testing.T) {
 		if err == nil || !bytes.Contains([]byte(err.Error()), []byte(want)) {
 			t.Errorf("load %d: got %v, want %q", i, err, want)
 		}
+	}
+}
+
+// Unaligned constants are copied once each; overlapping ones must not be copied without limit.
+func TestConstantsOutOfAlignment(t *testing.T) {
+	bytes := tensor.AlignedBytes(1 << 20)
+	spec := exectest.Small()
+	for i := range 4000 {
+		data := bytes[1+i%8 : len(bytes)-8+i%8]
+		data = data[:len(data)/8*8-8*(i/8)]
+		spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{len(data) / 8},
+			DimOrder: []uint8{0}, Storage: pte.Constant, Data: data}})
+	}
+	p := flowMethods([]pte.Method{spec})
+	p.files = []*file{{data: bytes}}
+	p.makeSlots()
+	if _, err := p.Load(context.Background(), ""); !errors.Is(err, ErrFormat) {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }

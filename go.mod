@@ -8,9 +8,6 @@ require golang.org/x/sys v0.49.0
 
 require (
 	aead.dev/minisign v0.3.0
-	connectrpc.com/connect v1.21.1
-	connectrpc.com/grpchealth v1.5.0
-	connectrpc.com/grpcreflect v1.3.1
 	github.com/clipperhouse/uax29/v2 v2.7.0
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/dlclark/regexp2/v2 v2.13.0

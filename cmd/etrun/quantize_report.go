@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
@@ -142,7 +143,7 @@ func (r *quantizeReport) print(a *app) {
 		fmt.Fprintf(a.Out, "  left: %s\n", cli.Legible(why))
 	}
 	r.printNotLowered(a)
-	slices.SortStableFunc(worst, func(x, y layerReport) int { return cmp.Compare(*x.DB, *y.DB) })
+	sort.SliceStable(worst, func(i, k int) bool { return cmp.Less(*worst[i].DB, *worst[k].DB) })
 	for _, l := range worst[:min(len(worst), shownLayers)] {
 		fmt.Fprintf(a.Out, "  %s: %.1f dB\n", cli.Printable(l.Name), float64(*l.DB))
 	}

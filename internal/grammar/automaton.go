@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp/syntax"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -438,7 +439,7 @@ func (a *automaton) complement(at, before int32) int32 {
 
 // joined returns pairs of characters as sorted ranges, those that overlap or touch as one.
 func joined(pairs [][2]rune) (ranges []rune) {
-	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0] - b[0]) })
+	sort.Slice(pairs, func(i, k int) bool { return pairs[i][0] < pairs[k][0] })
 	for _, p := range pairs {
 		if n := len(ranges); n > 0 && p[0] <= ranges[n-1]+1 {
 			ranges[n-1] = max(ranges[n-1], p[1])

@@ -3,7 +3,6 @@ package grammar
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -301,14 +300,9 @@ func (r *gbnfReader) class() (Part, error) {
 		pairs = append(pairs, [2]rune{low, high})
 	}
 	r.rest = r.rest[1:]
-	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0] - b[0]) })
-	var ranges []rune
-	for _, p := range pairs {
-		ranges = append(ranges, p[0], p[1])
-	}
-	ranges = others(ranges)
-	if !negated {
-		ranges = others(ranges) // those that overlap are joined
+	ranges := joined(pairs)
+	if negated {
+		ranges = others(ranges)
 	}
 	if p := characters(ranges); p != nil {
 		return p, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp/syntax"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -65,7 +66,7 @@ func (c *compiler) textual(entries []entry) (*textual, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(t.conditions, func(a, b condition) int { return strings.Compare(order[a.key], order[b.key]) })
+	sort.SliceStable(t.conditions, func(i, k int) bool { return order[t.conditions[i].key] < order[t.conditions[k].key] })
 	return t, nil
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec/exectest"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
 // root is the folder of the module, with the programs of all tests.
@@ -57,3 +60,32 @@ func replaced(name string, wrap func(kernels.Func) kernels.Func) *kernels.Set {
 	}
 	return kernels.NewSet(ops)
 }
+
+// withMethods returns a program with methods of exectest.WordOps, unless options have other operators. They may read state that nothing
+// writes.
+func withMethods(t *testing.T, specs []pte.Method, options ...etrun.Option) (*etrun.Program, error) {
+	t.Helper()
+	data := ptetest.Write(&pte.Program{Methods: specs}, ptetest.Layout{})
+	p, err := etrun.Parse(data, append([]etrun.Option{etrun.WithOperatorSet(kernels.NewSet(exectest.WordOps)), etrun.WithThreads(1),
+		etrun.WithoutRepair()}, options...)...)
+	if err == nil {
+		t.Cleanup(func() { p.Close() })
+	}
+	return p, err
+}
+
+// loadMethod is withMethods and loads the first method.
+func loadMethod(t *testing.T, spec pte.Method, options ...etrun.Option) (*etrun.Method, error) {
+	t.Helper()
+	p, err := withMethods(t, []pte.Method{spec}, options...)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.Load(t.Context(), "")
+	if err == nil {
+		t.Cleanup(func() { m.Close() })
+	}
+	return m, err
+}
+
+var everyPlan = map[string]etrun.PlanMode{"auto": etrun.PlanAuto, "file": etrun.PlanFile, "own": etrun.PlanOwn, "naive": etrun.PlanNaive}

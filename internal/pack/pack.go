@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Alignment is the alignment of every offset in bytes: that of the exporter's own plans, and enough
@@ -337,7 +338,7 @@ func profile(items []Item) (steps []int, live []int64, least int64) {
 			events = append(events, event{it.First, it.Bytes, align(it.Bytes)}, event{it.Last + 1, -it.Bytes, -align(it.Bytes)})
 		}
 	}
-	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.step, b.step) })
+	sort.Slice(events, func(i, k int) bool { return events[i].step < events[k].step })
 	steps, live = make([]int, 0, len(events)), make([]int64, 0, len(events)+1)
 	var now, bytes int64
 	for i, e := range events {

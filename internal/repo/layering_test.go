@@ -86,9 +86,6 @@ var heavy = map[string][]string{
 	"golang.org/x/text":                     {"text/tokenizer"},
 	"github.com/clipperhouse/uax29":         {"text/tokenizer"},
 	"google.golang.org/protobuf":            {"text/tokenizer", "serve/grpc"},
-	"connectrpc.com/connect":                {"serve/grpc"},
-	"connectrpc.com/grpchealth":             {"serve/grpc"},
-	"connectrpc.com/grpcreflect":            {"serve/grpc"},
 }
 
 // under reports whether pkg is one of the folders or below one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -190,7 +191,10 @@ func (e *elsewhere) add(t *pte.Tensor, w writing) {
 
 // union returns the union of the spans of each kind, in order.
 func union(list []span) (to []span) {
-	slices.SortFunc(list, func(a, b span) int { return cmp.Or(cmp.Compare(a.writing, b.writing), cmp.Compare(a.from, b.from)) })
+	sort.Slice(list, func(i, k int) bool {
+		a, b := &list[i], &list[k]
+		return a.writing < b.writing || a.writing == b.writing && a.from < b.from
+	})
 	for _, s := range list {
 		if n := len(to); n > 0 && to[n-1].writing == s.writing && s.from <= to[n-1].to {
 			to[n-1].to = max(to[n-1].to, s.to)

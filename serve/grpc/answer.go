@@ -43,7 +43,7 @@ func (a answer) head() (head []byte, rest int) {
 	return head, rest
 }
 
-// append implements appender.
+// append implements message.
 func (a answer) append(dst []byte) []byte {
 	head, rest := a.head()
 	return a.appendTo(slices.Grow(dst, len(head)+rest), head)
@@ -59,7 +59,7 @@ func (a answer) appendTo(dst, head []byte) []byte {
 	return dst
 }
 
-// append implements appender.
+// append implements message.
 func (s *streamed) append(dst []byte) []byte {
 	a := answer{&s.response}
 	head, rest := a.head()

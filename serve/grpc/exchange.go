@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
-	"strconv"
 	"time"
-
-	"connectrpc.com/connect"
 
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
@@ -23,58 +21,25 @@ type exchange struct {
 	request *http.Request
 	control *http.ResponseController
 	hold    *serve.Hold // of the message that was read last
+	limit   int64       // bytes of a message
 	streams bool        // further messages may follow after an answer
-	noted   bool        // the log has the status of a failure
 }
 
-type exchangeKey struct{}
+// context returns that of the call, which ends with its time limit.
+func (x *exchange) context() context.Context { return x.request.Context() }
 
-// exchangeOf returns the call of a context.
-func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
-
-// fail returns the error for the client, and reports it to the log.
-func (x *exchange) fail(err error) *connect.Error {
-	if known, ok := errors.AsType[*connect.Error](err); ok {
-		return known
-	}
-	if x.request.Context().Err() != nil && errors.Is(err, oip.ErrRead) {
-		err = context.Cause(x.request.Context())
-	}
-	status, retry, text := serve.Failure(x.writer, err)
-	x.noted = true
-	note(x.writer, status)
-	failed := connect.NewError(connect.Code(serve.Code(status)), errors.New(text))
-	if retry > 0 {
-		failed.Meta().Set("Retry-After", serve.Seconds(retry))
-	}
-	return failed
-}
-
-// note reports the status of an answer to the log: that of HTTP is 200 in any case.
-func note(w http.ResponseWriter, status int) {
-	if log, ok := w.(interface{ Outcome(status int) }); ok {
-		log.Outcome(status)
-	}
-}
-
-// statuses are the statuses of HTTP for codes of failures that connect finds. Others are faults of the client, as are most of these.
-var statuses = map[connect.Code]int{
-	connect.CodeCanceled:         499, // what serve has for clients that have disconnected
-	connect.CodeDeadlineExceeded: http.StatusGatewayTimeout,
-	connect.CodeUnavailable:      http.StatusServiceUnavailable,
-}
-
-// end reports the status of a failure that the log does not have.
-func (x *exchange) end() {
-	code, err := strconv.Atoi(x.writer.Header().Get(http.TrailerPrefix + "Grpc-Status"))
-	if err != nil || code == 0 || x.noted {
-		return
-	}
-	status, known := statuses[connect.Code(code)]
+// fail returns the failure for the client, and reports it to the log.
+func (x *exchange) fail(err error) *failure {
+	f, known := errors.AsType[*failure](err)
 	if !known {
-		status = http.StatusBadRequest
+		if x.context().Err() != nil && errors.Is(err, oip.ErrRead) {
+			err = context.Cause(x.context())
+		}
+		f = new(failure)
+		f.status, f.retry, f.text = serve.Failure(x.writer, err)
 	}
-	note(x.writer, status)
+	note(x.writer, f.status)
+	return f
 }
 
 // await limits the time until the next message has arrived.
@@ -95,86 +60,92 @@ const (
 // copies is how often the bytes of a message are in memory at once: as received, and as tensors.
 const copies = 2
 
-// messages is the body of a call. Before a message is read, its size is checked and its memory counted.
-type messages struct {
-	io.ReadCloser
-	exchange *exchange
-	limit    int64
-	prefix   [5]byte // kind and size of a message
-	have     int     // bytes of the prefix
-	left     int64   // bytes of the message
-	err      error
-}
+// prefixBytes are those before a message: whether it is compressed, and its size.
+const prefixBytes = 5
 
-func (m *messages) Read(p []byte) (n int, err error) {
-	switch {
-	case m.err != nil:
-		return 0, m.err
-	case len(p) == 0:
-		return 0, nil
-	case m.left > 0:
-		n, err = m.ReadCloser.Read(p[:min(int64(len(p)), m.left)])
-		if m.left -= int64(n); m.left == 0 {
-			m.complete()
-		}
-	default:
-		n, err = m.ReadCloser.Read(p[:min(len(p), len(m.prefix)-m.have)])
-		m.have += copy(m.prefix[m.have:], p[:n])
-		if m.have == len(m.prefix) {
-			m.have = 0
-			m.err = m.begin()
-		}
+// receive returns the next message, or io.EOF. Before it is read, its size is checked and its memory counted, instead of that of the one
+// before.
+func (x *exchange) receive() ([]byte, error) {
+	var prefix [prefixBytes]byte
+	n, err := io.ReadFull(x.request.Body, prefix[:])
+	if n == 0 && err == io.EOF {
+		return nil, err
 	}
-	if err != nil && m.err == nil {
-		m.err = m.explain(err)
+	if err != nil {
+		return nil, cut(err, "the message ends before its size")
 	}
-	return n, m.err
-}
-
-// begin checks the prefix of a message, and counts the message instead of the one before.
-func (m *messages) begin() error {
-	size, x := int64(binary.BigEndian.Uint32(m.prefix[1:])), m.exchange
+	size := int64(binary.BigEndian.Uint32(prefix[1:]))
 	x.hold.Release()
 	switch {
-	case m.prefix[0] != 0:
-		return x.fail(&oip.Error{Class: oip.ErrInvalid, Err: errors.New("compressed message, want messages as they are")})
-	case size > m.limit:
-		return x.fail(&oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("message of %d bytes, at most %d are accepted%s", size, m.limit, m.why())})
+	case prefix[0] != 0:
+		return nil, invalid("", "compressed message, want messages as they are")
+	case size > x.limit:
+		return nil, tooLarge("", "message of %d bytes, at most %d are accepted%s", size, x.limit, x.why())
 	}
 	if err := x.hold.Grow(copies * size); err != nil {
-		return x.fail(err)
+		return nil, err
 	}
-	if m.left = size; size == 0 {
-		m.complete()
+	data := make([]byte, size)
+	if n, err = io.ReadFull(x.request.Body, data); err != nil {
+		return nil, cut(err, fmt.Sprintf("the message ends %d bytes before its size", int(size)-n))
 	}
-	return nil
+	if x.streams { // otherwise the time limit lasts until the body ends
+		x.await(0)
+	}
+	return data, nil
+}
+
+// cut returns the error of a message that was not read.
+func cut(err error, short string) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return &oip.Error{Class: oip.ErrInvalid, Err: errors.New(short)}
+	}
+	return &oip.Error{Class: oip.ErrRead, Err: err}
 }
 
 // why names the limits of the server that result in that of a message, if it is not one of them.
-func (m *messages) why() string {
-	body, busy := m.exchange.server.BodyBytes(), m.exchange.server.BusyBytes()
-	if m.limit != busy/copies || m.limit == body {
+func (x *exchange) why() string {
+	body, busy := x.server.BodyBytes(), x.server.BusyBytes()
+	if x.limit != busy/copies || x.limit == body {
 		return ""
 	}
 	return fmt.Sprintf(": half of the %d for all requests in progress (max-busy), but not %d as in a body (max-body)", busy, body)
 }
 
-// complete ends the time limit of a message of a stream. Otherwise the limit lasts until the body ends.
-func (m *messages) complete() {
-	if m.exchange.streams {
-		m.exchange.await(0)
+// only returns the message of a call that has one.
+func (x *exchange) only() ([]byte, error) {
+	data, err := x.receive()
+	if err == io.EOF {
+		return nil, errMessages
 	}
+	if err != nil {
+		return nil, err
+	}
+	var more [1]byte
+	switch n, err := io.ReadFull(x.request.Body, more[:]); {
+	case n > 0:
+		return nil, errMessages
+	case err != io.EOF:
+		return nil, cut(err, "")
+	}
+	return data, nil
 }
 
-// explain returns the error of a body that ended.
-func (m *messages) explain(err error) error {
-	switch {
-	case err != io.EOF:
-		return m.exchange.fail(&oip.Error{Class: oip.ErrRead, Err: err})
-	case m.left > 0:
-		return m.exchange.fail(&oip.Error{Class: oip.ErrInvalid, Err: fmt.Errorf("the message ends %d bytes before its size", m.left)})
-	case m.have > 0:
-		return m.exchange.fail(&oip.Error{Class: oip.ErrInvalid, Err: errors.New("the message ends before its size")})
+// message is an answer.
+type message interface{ append(dst []byte) []byte }
+
+// send sends an answer without delay.
+func (x *exchange) send(m message) error {
+	data := m.append(make([]byte, prefixBytes))
+	size := uint64(len(data) - prefixBytes)
+	if size > math.MaxUint32 {
+		return fmt.Errorf("an answer of %d bytes, more than a message of gRPC can have", size)
 	}
-	return io.EOF
+	binary.BigEndian.PutUint32(data[1:], uint32(size))
+	x.writer.Header().Set("Content-Type", contentType)
+	if _, err := x.writer.Write(data); err != nil {
+		return err
+	}
+	_ = x.control.Flush() // the client may be gone
+	return nil
 }

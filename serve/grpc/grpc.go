@@ -20,8 +20,6 @@ import (
 	"slices"
 	"strings"
 
-	"connectrpc.com/connect"
-
 	"github.com/etrun-go/etrun/serve"
 )
 
@@ -58,16 +56,13 @@ func readyOf(s *serve.Server) error {
 // Serves reports whether a request is a call of gRPC, which needs HTTP/2.
 func Serves(r *http.Request) bool {
 	kind := r.Header.Get("Content-Type")
-	return r.ProtoMajor > 1 && (kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+"))
+	return r.ProtoMajor > 1 && (kind == contentType || strings.HasPrefix(kind, contentType+"+"))
 }
 
-// refusals writes errors before a call begins.
-var refusals = connect.NewErrorWriter()
-
 // Refuse answers a call with the code for a status of HTTP and a text.
-func Refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+func Refuse(w http.ResponseWriter, _ *http.Request, status int, text string) {
 	note(w, status)
-	_ = refusals.Write(w, r, connect.NewError(connect.Code(serve.Code(status)), errors.New(text))) // the client may be gone
+	end(w, &failure{status: status, text: text})
 }
 
 // ServeHTTP implements http.Handler.
@@ -79,8 +74,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, r, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want POST")
 	case h.calls[r.URL.Path] == nil:
 		Refuse(w, r, http.StatusMethodNotAllowed, "no such procedure; the services are "+strings.Join(names, ", "))
-	case r.Header.Get("Content-Type") != "application/grpc" && r.Header.Get("Content-Type") != "application/grpc+proto":
+	case r.Header.Get("Content-Type") != contentType && r.Header.Get("Content-Type") != contentType+"+proto":
 		Refuse(w, r, http.StatusUnsupportedMediaType, "messages of another format, want protocol buffers")
+	case !slices.Contains([]string{"", "identity"}, r.Header.Get("Grpc-Encoding")):
+		Refuse(w, r, http.StatusUnsupportedMediaType, "compressed messages, want them as they are")
 	default:
 		h.call(w, r)
 	}
@@ -88,13 +85,29 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // call answers a call within the limits of the server.
 func (h *handler) call(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{server: h.server, writer: w, request: r, control: http.NewResponseController(w), hold: h.server.NewHold()}
+	x := &exchange{server: h.server, writer: w, control: http.NewResponseController(w), hold: h.server.NewHold(), limit: h.limit(r.URL.Path)}
 	defer x.hold.Release()
-	defer x.end()
 	h.server.AnswerBy(w)
-	with := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-	with.Body = &messages{ReadCloser: r.Body, exchange: x, limit: h.limit(r.URL.Path)}
-	serve.LimitBodies(h.calls[r.URL.Path], h.server.BodyTimeout()).ServeHTTP(flusher{w, x.control}, with)
+	serve.LimitBodies(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { h.answer(x, r) }), h.server.BodyTimeout()).ServeHTTP(w, r)
+}
+
+// answer answers a call within its time limit.
+func (h *handler) answer(x *exchange, r *http.Request) {
+	x.request = r
+	limit, err := timeLimit(r)
+	if limit > 0 {
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
+		defer cancel()
+		x.request = r.WithContext(ctx)
+	}
+	if err == nil {
+		err = h.calls[r.URL.Path](x)
+	}
+	if err != nil {
+		end(x.writer, x.fail(err))
+		return
+	}
+	end(x.writer, nil)
 }
 
 // limit returns the maximum size of a message. A larger one than all requests in progress may have cannot be read later either.
@@ -107,15 +120,3 @@ func (h *handler) limit(path string) int64 {
 	}
 	return controlBytes
 }
-
-// flusher is a writer with the method that connect requires, which writers around another one may lack.
-type flusher struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-// Flush implements http.Flusher.
-func (f flusher) Flush() { _ = f.control.Flush() } // the client may be gone
-
-// Unwrap is for http.ResponseController.
-func (f flusher) Unwrap() http.ResponseWriter { return f.ResponseWriter }

@@ -269,6 +269,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
+	strange := imageRequest(t)
+	strange.ModelName = "ü%20\n"
+	if _, err := call[inference.ModelInferResponse](t, p, "ModelInfer", strange); !strings.Contains(status.Convert(err).Message(), `"ü%20\n"`) {
+		t.Errorf("the name of a model: %v", err)
+	}
 	if _, err := call[inference.ModelInferResponse](t, p, "SystemSharedMemoryStatus", imageRequest(t)); status.Code(err) != codes.Unimplemented {
 		t.Errorf("unknown procedure: %v", err)
 	}

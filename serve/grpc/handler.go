@@ -2,23 +2,21 @@ package grpc
 
 import (
 	"context"
-	"net/http"
-
-	"connectrpc.com/grpchealth"
-	"connectrpc.com/grpcreflect"
+	"strings"
 
 	"github.com/etrun-go/etrun/serve"
 )
 
-// service is the prefix of the procedures' paths, health that of the health service.
+// Prefixes of the paths of procedures.
 const (
-	service = "/inference.GRPCInferenceService/"
-	health  = "/grpc.health.v1.Health/"
+	service         = "/inference.GRPCInferenceService/"
+	health          = "/grpc.health.v1.Health/"
+	reflection      = "/grpc.reflection.v1.ServerReflection/"
+	reflectionAlpha = "/grpc.reflection.v1alpha.ServerReflection/"
 )
 
 // names are those of the services.
-var names = []string{"inference.GRPCInferenceService", grpchealth.HealthV1ServiceName, grpcreflect.ReflectV1ServiceName,
-	grpcreflect.ReflectV1AlphaServiceName}
+var names = each([]string{service, health, reflection, reflectionAlpha}, func(path *string) string { return strings.Trim(*path, "/") })
 
 // Open are the paths of health checks of the server. They name no model.
 var Open = []string{service + "ServerLive", service + "ServerReady", health + "Check"}
@@ -28,5 +26,5 @@ type handler struct {
 	server *serve.Server
 	ready  func() error
 	stop   context.Context
-	calls  map[string]http.Handler
+	calls  map[string]procedure
 }

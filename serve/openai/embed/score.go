@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/serve/openai/internal/requests"
@@ -122,7 +123,7 @@ func (r *Rerank) Answer(model string, tokens int) any {
 			list[i].Document = &r.Documents[i]
 		}
 	}
-	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(b.Score, a.Score) })
+	sort.SliceStable(list, func(i, k int) bool { return cmp.Less(list[k].Score, list[i].Score) })
 	if r.Top != nil {
 		list = list[:min(*r.Top, len(list))]
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,7 +73,7 @@ func entriesOf(folder string) (list []entry, err error) {
 			list = append(list, entry{name: name, path: path, program: path, options: existing(filepath.Join(folder, name+".json"))})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.name, b.name) }) // m-b.pte is between m and m.pte
+	sort.SliceStable(list, func(i, k int) bool { return list[i].name < list[k].name }) // m-b.pte is between m and m.pte
 	for i := range list {
 		list[i].root = folder
 		if i > 0 && list[i-1].name == list[i].name {

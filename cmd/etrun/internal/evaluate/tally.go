@@ -1,8 +1,10 @@
 package evaluate
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Tally counts the results of a classifier.
@@ -70,14 +72,9 @@ func (t *Tally) Confusions() (list []Confusion) {
 			list = append(list, Confusion{at[0], at[1], n})
 		}
 	}
-	slices.SortFunc(list, func(a, b Confusion) int {
-		if a.Samples != b.Samples {
-			return b.Samples - a.Samples
-		}
-		if a.Class != b.Class {
-			return a.Class - b.Class
-		}
-		return a.Predicted - b.Predicted
+	sort.Slice(list, func(i, k int) bool {
+		a, b := &list[i], &list[k]
+		return cmp.Or(b.Samples-a.Samples, a.Class-b.Class, a.Predicted-b.Predicted) < 0
 	})
 	return list
 }

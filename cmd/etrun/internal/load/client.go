@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -114,7 +115,7 @@ func (c *Client) Post(ctx context.Context, path string, body []byte, into any) e
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, body []byte, into any) error {
-	err := c.exchange(ctx, &request{method, path, "", body}, func(r io.Reader) error {
+	err := c.exchange(ctx, &request{method: method, path: path, body: body}, func(r io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(r, maxFacts+1))
 		switch {
 		case err != nil:
@@ -137,19 +138,28 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte, into
 type request struct {
 	method, path string
 	headerLength string // of the JSON part before binary data, empty if there are none
+	rpc          bool   // the body is a message of gRPC
 	body         []byte
 }
 
 // exchange sends a request, and has the answer read if its status is 200. Other errors than those of ctx are *Failure.
 func (c *Client) exchange(ctx context.Context, r *request, read func(io.Reader) error) error {
+	return c.within(ctx, r, func(a *http.Response) error {
+		if err := refused(a); err != nil {
+			return err
+		}
+		return read(a.Body)
+	})
+}
+
+// within sends a request, and has the answer read, within the time limit. Other errors than those of ctx are *Failure.
+func (c *Client) within(ctx context.Context, r *request, read func(*http.Response) error) error {
 	within, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v", c.timeout))
 	defer cancel()
 	response, err := c.send(within, r)
 	if err == nil {
 		defer response.Body.Close()
-		if err = refused(response); err == nil {
-			err = read(response.Body)
-		}
+		err = read(response)
 	}
 	if err == nil {
 		return nil
@@ -167,6 +177,11 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	}
 	if r.body != nil {
 		h.Header.Set("Content-Type", "application/json")
+	}
+	if r.rpc {
+		h.Header.Set("Content-Type", rpcType)
+		h.Header.Set("Te", "trailers")
+		h.Header.Set("Grpc-Timeout", strconv.FormatInt(min(max(c.timeout.Milliseconds(), 1), maxRPCTimeout), 10)+"m")
 	}
 	if r.headerLength != "" {
 		h.Header.Set("Content-Type", "application/octet-stream")

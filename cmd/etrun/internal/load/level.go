@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
@@ -108,7 +109,7 @@ func (r *run) level() *Level {
 	if w.length == 0 {
 		return l
 	}
-	slices.SortFunc(r.samples, func(a, b sample) int { return cmp.Compare(a.due, b.due) })
+	sort.Slice(r.samples, func(i, k int) bool { return r.samples[i].due < r.samples[k].due })
 	t := newTally(w, r.begun)
 	for i := range r.samples {
 		t.add(&r.samples[i])

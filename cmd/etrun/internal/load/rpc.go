@@ -1,104 +1,117 @@
 package load
 
 import (
-	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/etrun-go/etrun/serve/grpc/inference"
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// wire is a message that was prepared, or one of which only the size counts.
-type wire struct {
-	data []byte
-	size int
+// codes are the names of gRPC's codes.
+var codes = []string{"ok", "canceled", "unknown", "invalid_argument", "deadline_exceeded", "not_found", "already_exists", "permission_denied",
+	"resource_exhausted", "failed_precondition", "aborted", "out_of_range", "unimplemented", "internal", "unavailable", "data_loss",
+	"unauthenticated"}
+
+const (
+	rpcType       = "application/grpc"
+	maxRPCTimeout = 99_999_999 // as many digits as a time limit may have
+)
+
+// call calls a procedure with a message, and has the answer read. Other errors than those of ctx are *Failure.
+func (c *Client) call(ctx context.Context, procedure string, message []byte, most int64, read func(io.Reader) error) error {
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	r := &request{method: http.MethodPost, path: "/inference.GRPCInferenceService/" + procedure, body: body, rpc: true}
+	return c.within(ctx, r, func(a *http.Response) error {
+		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), rpcType) {
+			return bad("no answer of gRPC: status %d, content type %.40q", a.StatusCode, a.Header.Get("Content-Type"))
+		}
+		n, err := readMessage(a.Body, most, read)
+		if err != nil {
+			return err
+		}
+		return ended(a, n)
+	})
 }
 
-// wireCodec is the codec of messages, and of prepared ones.
-type wireCodec struct{}
+func bad(format string, args ...any) error { return &Failure{Bad, fmt.Errorf(format, args...)} }
 
-// Name implements connect.Codec.
-func (wireCodec) Name() string { return "proto" }
-
-// Marshal implements connect.Codec.
-func (c wireCodec) Marshal(message any) ([]byte, error) { return c.MarshalAppend(nil, message) }
-
-// MarshalAppend appends a message to dst. The result must be no part of the message: connect overwrites it later.
-func (wireCodec) MarshalAppend(dst []byte, message any) ([]byte, error) {
-	switch m := message.(type) {
-	case *wire:
-		return append(dst, m.data...), nil
-	case proto.Message:
-		return proto.MarshalOptions{}.MarshalAppend(dst, m)
+// readMessage reads an answer with at most one message, and returns how many it had.
+func readMessage(r io.Reader, most int64, read func(io.Reader) error) (n int, err error) {
+	var prefix [5]byte
+	if _, err := io.ReadFull(r, prefix[:]); err == io.EOF {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
 	}
-	return nil, fmt.Errorf("%T is no message", message)
+	size := int64(binary.BigEndian.Uint32(prefix[1:]))
+	if prefix[0] != 0 || size > most {
+		return 0, bad("a message of %d bytes with flags %d, want at most %d and none", size, prefix[0], most)
+	}
+	message := &io.LimitedReader{R: r, N: size}
+	if err := read(message); err != nil {
+		return 0, err
+	}
+	if message.N > 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if _, err := io.ReadFull(r, prefix[:1]); err != io.EOF {
+		return 0, errors.Join(bad("more than one message"), err)
+	}
+	return 1, nil
 }
 
-// Unmarshal implements connect.Codec.
-func (wireCodec) Unmarshal(data []byte, message any) error {
-	switch m := message.(type) {
-	case *wire:
-		m.size = len(data)
+// ended returns the failure that an answer with n messages ends with.
+func ended(a *http.Response, n int) error {
+	status := a.Header.Get("Grpc-Status") + a.Trailer.Get("Grpc-Status")
+	switch code, err := strconv.ParseUint(status, 10, 31); {
+	case status == "":
+		return io.ErrUnexpectedEOF
+	case err != nil || code == 0 && n == 0:
+		return bad("status %.20q and %d messages", status, n)
+	case code == 0:
 		return nil
-	case proto.Message:
-		return proto.Unmarshal(data, m)
+	default:
+		message, err := url.PathUnescape(a.Header.Get("Grpc-Message") + a.Trailer.Get("Grpc-Message"))
+		if err != nil {
+			message = a.Trailer.Get("Grpc-Message")
+		}
+		name := status
+		if code < uint64(len(codes)) {
+			name = codes[code]
+		}
+		return &Failure{Class("code " + name), errors.New(text([]byte(message)))}
 	}
-	return fmt.Errorf("%T is no message", message)
 }
 
-// call calls a procedure. Other errors than those of ctx are *Failure.
-func call[In, Out any](ctx context.Context, c *Client, procedure string, in *In, most int) (*Out, error) {
-	within, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v", c.timeout))
-	defer cancel()
-	client := connect.NewClient[In, Out](c.http, c.base+"/inference.GRPCInferenceService/"+procedure, connect.WithGRPC(),
-		connect.WithCodec(wireCodec{}), connect.WithReadMaxBytes(most), connect.WithAcceptCompression("gzip", nil, nil))
-	request := connect.NewRequest(in)
-	if c.token != "" {
-		request.Header().Set("Authorization", "Bearer "+c.token)
-	}
-	response, err := client.CallUnary(within, request)
+// askRPC calls a procedure with a generated message.
+func (c *Client) askRPC(ctx context.Context, procedure string, question, answer proto.Message) error {
+	data, err := proto.Marshal(question)
 	if err != nil {
-		return nil, cmp.Or(context.Cause(ctx), classifyCall(within, err))
+		return err
 	}
-	return response.Msg, nil
-}
-
-// streamError is an error of HTTP/2 that ends a call. That of net/http, which has no name outside of it, can be assigned to a structure
-// with its fields.
-type streamError struct {
-	StreamID, Code uint32
-	Cause          error
-}
-
-func (streamError) Error() string { return "the server reset the stream" }
-
-// classifyCall returns the failure of a call.
-func classifyCall(ctx context.Context, err error) error {
-	failed, known := errors.AsType[*connect.Error](err)
-	_, network := errors.AsType[net.Error](err)
-	_, reset := errors.AsType[streamError](err)
-	ended := network || reset || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	switch {
-	case known && connect.IsWireError(err):
-		return &Failure{Class("code " + failed.Code().String()), errors.New(text([]byte(failed.Message())))}
-	case ended || ctx.Err() != nil || !known || failed.Code() == connect.CodeUnavailable:
-		return classify(ctx, err)
-	}
-	return &Failure{Bad, errors.New(text([]byte(failed.Message())))}
+	return c.call(ctx, procedure, data, maxFacts, func(r io.Reader) error {
+		data, err := io.ReadAll(r)
+		if err == nil && proto.Unmarshal(data, answer) != nil {
+			err = bad("no %s", answer.ProtoReflect().Descriptor().Name())
+		}
+		return err
+	})
 }
 
 // describeRPC is Describe.
 func (c *Client) describeRPC(ctx context.Context, name, version string) (*Model, error) {
-	answer, err := call[inference.ModelMetadataRequest, inference.ModelMetadataResponse](ctx, c, "ModelMetadata",
-		&inference.ModelMetadataRequest{Name: name, Version: version}, maxFacts)
-	if err != nil {
+	answer := new(inference.ModelMetadataResponse)
+	if err := c.askRPC(ctx, "ModelMetadata", &inference.ModelMetadataRequest{Name: name, Version: version}, answer); err != nil {
 		return nil, err
 	}
 	facts := func(list []*inference.ModelMetadataResponse_TensorMetadata) (all []TensorFact) {
@@ -113,8 +126,8 @@ func (c *Client) describeRPC(ctx context.Context, name, version string) (*Model,
 
 // indexRPC returns the names of all models.
 func (c *Client) indexRPC(ctx context.Context) (names []string, err error) {
-	answer, err := call[inference.RepositoryIndexRequest, inference.RepositoryIndexResponse](ctx, c, "RepositoryIndex",
-		&inference.RepositoryIndexRequest{}, maxFacts)
+	answer := new(inference.RepositoryIndexResponse)
+	err = c.askRPC(ctx, "RepositoryIndex", &inference.RepositoryIndexRequest{}, answer)
 	for _, m := range answer.GetModels() {
 		names = append(names, m.GetName())
 	}
@@ -137,6 +150,8 @@ func messageOf(m *Model, inputs []oip.Tensor) ([]byte, error) {
 
 // sendRPC sends a prepared inference.
 func (c *Client) sendRPC(ctx context.Context, message []byte) error {
-	_, err := call[wire, wire](ctx, c, "ModelInfer", &wire{data: message}, maxAnswer)
-	return err
+	return c.call(ctx, "ModelInfer", message, maxAnswer, func(r io.Reader) error {
+		_, err := io.Copy(io.Discard, r)
+		return err
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -114,7 +115,7 @@ func (o *Scores) top(t *tensor.Tensor) []Score {
 			scores[i].Label = o.Labels[i]
 		}
 	}
-	slices.SortStableFunc(scores, func(a, b Score) int { return cmp.Compare(b.Score, a.Score) })
+	sort.SliceStable(scores, func(i, k int) bool { return cmp.Less(scores[k].Score, scores[i].Score) })
 	return scores[:min(cmp.Or(o.Top, tops), n)]
 }
 

@@ -1,10 +1,10 @@
 package stats
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -36,7 +36,7 @@ func Percentiles(points []Point, blocks int, percents ...float64) []Estimate {
 		return list
 	}
 	sorted := slices.Clone(points)
-	slices.SortFunc(sorted, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })
+	sort.Slice(sorted, func(i, k int) bool { return sorted[i].Value < sorted[k].Value })
 	for i, p := range percents {
 		list[i].Value = MS(sorted[rankOf(p, len(sorted))].Value)
 	}

@@ -148,3 +148,19 @@ func (e *frame) biasOf(n *graph.Node) []float32 {
 	}
 	return numbers
 }
+
+// filterScales returns the scales of the columns, which are 1 if groups of rows have their own.
+func filterScales(g *graph.Graph, n *graph.Node, columns int) []float32 {
+	x, scales := &g.Values[n.In[1]], make([]float32, columns)
+	for i := range scales {
+		switch x.Datatype.Info().Quant {
+		case graph.PerTensor:
+			scales[i] = x.Quant.Scale
+		case graph.PerChannel:
+			scales[i] = x.Quant.Scales[i]
+		default:
+			scales[i] = 1
+		}
+	}
+	return scales
+}

@@ -267,22 +267,6 @@ func packNibbles(g *graph.Graph, w *packWork, x *int8Weights, n *graph.Node) {
 	w.parts(memory, x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scale) })
 }
 
-// filterScales returns the scales of the columns, which are 1 if groups of rows have their own.
-func filterScales(g *graph.Graph, n *graph.Node, columns int) []float32 {
-	x, scales := &g.Values[n.In[1]], make([]float32, columns)
-	for i := range scales {
-		switch x.Datatype.Info().Quant {
-		case graph.PerTensor:
-			scales[i] = x.Quant.Scale
-		case graph.PerChannel:
-			scales[i] = x.Quant.Scales[i]
-		default:
-			scales[i] = 1
-		}
-	}
-	return scales
-}
-
 // int32Bias returns the bias of quantized sums, nil if there is none.
 func int32Bias(g *graph.Graph, n *graph.Node) []int32 {
 	if len(n.In) < 3 || n.In[2] == graph.None {

@@ -194,6 +194,32 @@ func (w *packWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
 	}
 }
 
+// newWinogradFilter returns a filter in memory, which [packWinograd] sets.
+func newWinogradFilter(memory []byte, k, cols int) *winogradFilter {
+	f, numbers, size := &winogradFilter{zeros: make([]float32, cols)}, tensor.View[float32](memory), gemm.Size(k, cols, k)
+	for i := range f.matrices {
+		f.matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
+	}
+	return f
+}
+
+// packWinograd packs panels [from, to) of all matrices of a filter [cols, 3, 3, k] in memory.
+func packWinograd(memory []byte, filter []float32, k, cols, from, to int) {
+	const width = simd.PanelCols
+	columns, size := make([]float32, graph.WinogradTerms*width*k), gemm.Size(k, cols, k) // [terms][columns][k]
+	for q := from; q < to; q++ {
+		n := min(width, cols-q*width)
+		for j := range n {
+			simd.WinogradFilter(k, filter[(q*width+j)*9*k:], columns[j*k:], width*k)
+		}
+		for i := range graph.WinogradTerms {
+			panel := memory[4*(i*size+q*width*k):][:4*n*k]
+			cpu.Populate(panel)
+			gemm.New(tensor.View[float32](panel), k, n, k).Repack(columns[i*width*k:], 1, k)
+		}
+	}
+}
+
 // frame returns the values of the graph, whose constants are decoded.
 func (w *packWork) frame() *frame {
 	e := &frame{graph: w.g, shapes: w.shapes, data: make([][]byte, len(w.g.Values))}

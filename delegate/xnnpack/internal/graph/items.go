@@ -1,9 +1,9 @@
 package graph
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Item is a value between nodes, from the node that writes it to the last node that reads it.
@@ -71,7 +71,7 @@ const MaxPlanned = 1 << 13
 // PlannedBytes assigns the offsets as the library does: the largest item first, each in the smallest gap. Its arena is
 // as large as that plan, which is larger than one of internal/pack.
 func PlannedBytes(list []Item) (size int64) {
-	slices.SortStableFunc(list, func(a, b Item) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sort.SliceStable(list, func(i, k int) bool { return list[i].Bytes > list[k].Bytes })
 	var live []Item
 	for i := range list {
 		live = live[:0]
@@ -89,7 +89,7 @@ func PlannedBytes(list []Item) (size int64) {
 // gap returns the offset of the smallest gap of at least bytes between live items, or the end of
 // the last item if there is none. The library does not use the gap below the first item.
 func gap(live []Item, bytes int64) int64 {
-	slices.SortStableFunc(live, func(a, b Item) int { return cmp.Compare(a.Offset, b.Offset) })
+	sort.SliceStable(live, func(i, k int) bool { return live[i].Offset < live[k].Offset })
 	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
 	for i, it := range live {
 		if free := it.Offset - end; i > 0 && free >= bytes && free < smallest {

@@ -1,9 +1,9 @@
 package native
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
@@ -263,7 +263,7 @@ func arenaBytes(g *graph.Graph, s []graph.Shape, threads int) int64 {
 	for i := range g.Nodes {
 		p.add(&g.Nodes[i], threads)
 	}
-	slices.SortStableFunc(p.items, func(a, b graph.Item) int { return cmp.Compare(a.ID, b.ID) })
+	sort.SliceStable(p.items, func(i, k int) bool { return p.items[i].ID < p.items[k].ID })
 	return graph.PlannedBytes(p.items)
 }
 

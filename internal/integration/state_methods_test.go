@@ -1,10 +1,11 @@
-package etrun
+package integration
 
 import (
 	"cmp"
 	"context"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -33,22 +34,22 @@ func TestInitialContentsOfOtherMethods(t *testing.T) {
 		add.copy(0, add.add(0, x, 4))
 		get.spec.Outputs, get.spec.Chains[0].Instructions = []int{0}, nil
 		for _, order := range [][]string{{"get", "add", "get"}, {"add", "get"}, {"other", "get", "add", "get"}} {
-			p := portableProgram([]pte.Method{add.spec, get.spec, other.spec})
-			live, want := make(map[string]*Method), float32(1)
-			var first *Method
+			p := portableMethods(t, []pte.Method{add.spec, get.spec, other.spec})
+			live, want := make(map[string]*etrun.Method), float32(1)
+			var first *etrun.Method
 			for i, name := range order {
 				m := live[name]
 				if m == nil {
-					m = loadState(t, p, name, WithStateOf(first))
+					m = loadNamed(t, p, name, etrun.WithStateOf(first))
 					live[name], first = m, cmp.Or(first, m)
 				}
-				if err := cmp.Or(Set(m, 0, []float32{2, 2, 2, 2}), m.Execute(context.Background())); err != nil {
+				if err := cmp.Or(etrun.Set(m, 0, []float32{2, 2, 2, 2}), m.Execute(context.Background())); err != nil {
 					t.Fatal(err)
 				}
 				if name == "add" {
 					want += 2
 				}
-				if got := tensor.View[float32](outputTensor(m, 0).Data); name != "other" && got[0] != want {
+				if got := tensor.View[float32](tensorOf(m, 0).Data); name != "other" && got[0] != want {
 					t.Errorf("%+v, %v, call %d: got %v, want %v", c, order, i, got, want)
 				}
 			}
@@ -86,16 +87,16 @@ func viewedDelay(before bool) *module {
 // TestStateFromViewOfState checks that a state becomes what another one was, in whichever order the two are updated.
 func TestStateFromViewOfState(t *testing.T) {
 	for _, before := range []bool{true, false} {
-		for _, lowering := range []Lowering{LowerOff, LowerRewrite} {
+		for _, lowering := range []etrun.Lowering{etrun.LowerOff, etrun.LowerRewrite} {
 			spec := viewedDelay(before).spec
 			spec.Operators = append(spec.Operators, pte.Operator{Name: "aten::view_copy", Overload: "out"})
-			m := loadState(t, portableProgram([]pte.Method{spec}, WithLowering(lowering)), "")
+			m := loadNamed(t, portableMethods(t, []pte.Method{spec}, etrun.WithLowering(lowering)), "")
 			for call, want := range []float32{0, 1, 2 + 0, 3 + 2, 4 + 4} {
 				x := float32(call)
-				if err := cmp.Or(Set(m, 0, []float32{x, x, x, x}), m.Execute(context.Background())); err != nil {
+				if err := cmp.Or(etrun.Set(m, 0, []float32{x, x, x, x}), m.Execute(context.Background())); err != nil {
 					t.Fatal(err)
 				}
-				if got := tensor.View[float32](outputTensor(m, 0).Data)[3]; got != want {
+				if got := tensor.View[float32](tensorOf(m, 0).Data)[3]; got != want {
 					t.Errorf("%v, %s, call %d: got %v, want %v", before, lowering, call, got, want)
 				}
 			}
@@ -104,4 +105,13 @@ func TestStateFromViewOfState(t *testing.T) {
 			}
 		}
 	}
+}
+
+func loadNamed(t *testing.T, p *etrun.Program, name string, options ...etrun.MethodOption) *etrun.Method {
+	t.Helper()
+	m, err := p.Load(t.Context(), name, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

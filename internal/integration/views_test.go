@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -23,12 +24,12 @@ func TestViewsOfCalls(t *testing.T) {
 		large, small []int
 		class        error // of both, nil: they run
 	}{
-		{"elided_dynamic.pte", []int{1, 2, 8, 8}, []int{1, 2, 3, 4}, ErrInput},
+		{"elided_dynamic.pte", []int{1, 2, 8, 8}, []int{1, 2, 3, 4}, etrun.ErrInput},
 		{"view_unbounded.pte", []int{8, 8}, []int{2, 2}, nil},
-		{"view_written.pte", []int{8, 24, 6}, []int{8, 18, 6}, ErrInput},
+		{"view_written.pte", []int{8, 24, 6}, []int{8, 18, 6}, etrun.ErrInput},
 	} {
 		for name, mode := range everyPlan {
-			p, err := Open("testdata/views/"+tt.file, WithPlan(mode), WithLowering(LowerOff), WithThreads(1))
+			p, err := etrun.Open("../../testdata/views/"+tt.file, etrun.WithPlan(mode), etrun.WithLowering(etrun.LowerOff), etrun.WithThreads(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +41,7 @@ func TestViewsOfCalls(t *testing.T) {
 					t.Errorf("%s, plan %s: got %x, %v; alone %x, %v", tt.file, name, got, err, alone, want)
 				}
 			}
-			if errors.Is(want, ErrPanic) || tt.class != nil && !errors.Is(want, tt.class) {
+			if errors.Is(want, etrun.ErrPanic) || tt.class != nil && !errors.Is(want, tt.class) {
 				t.Errorf("%s, plan %s: got %v, want class %v", tt.file, name, want, tt.class)
 			}
 		}
@@ -48,7 +49,7 @@ func TestViewsOfCalls(t *testing.T) {
 }
 
 // viewAnswer returns the outputs of the last of several calls in one instance.
-func viewAnswer(t *testing.T, p *Program, fill float32, calls ...[]int) (answer []byte, err error) {
+func viewAnswer(t *testing.T, p *etrun.Program, fill float32, calls ...[]int) (answer []byte, err error) {
 	t.Helper()
 	m, err := p.Load(context.Background(), "")
 	if err != nil {
@@ -68,7 +69,7 @@ func viewAnswer(t *testing.T, p *Program, fill float32, calls ...[]int) (answer 
 		err = m.Execute(context.Background())
 	}
 	for i := 0; err == nil && i < m.NumOutputs(); i++ {
-		answer = append(answer, outputTensor(m, i).Data...)
+		answer = append(answer, tensorOf(m, i).Data...)
 	}
 	return answer, err
 }
@@ -77,38 +78,27 @@ func viewAnswer(t *testing.T, p *Program, fill float32, calls ...[]int) (answer 
 const viewSeeds = 3000
 
 // TestElidedViewsFollow runs random programs of a dynamic value and an elided view of it, at random sizes
-// below their bounds, one call after the other in one instance whose unwritten bytes are overwritten before
-// each. The view has the elements that the call wrote, or the call is refused.
+// below their bounds, each after a call that fills all bytes with others. The view has the elements that the call wrote, or the call is
+// refused.
 func TestElidedViewsFollow(t *testing.T) {
 	ran, refused := 0, 0
 	for seed := range uint64(viewSeeds) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		bound, view := randomView(r)
 		m := elidedMethod(t, bound, view, r)
-		memory := m.in.Intercept(func(ctx context.Context, _ int, do func(context.Context) error) error { return do(ctx) })
 		for range 4 {
-			fill := byte(r.Uint32())
-			for _, b := range memory {
-				for i := range b {
-					b[i] = fill
-				}
+			if _, err := runRandom(m, r, bound); err != nil {
+				t.Fatalf("seed %d: %v viewed as %v: %v", seed, bound, view, err)
 			}
-			x := tensor.New(tensor.Float32, below(r, bound)...)
-			for k := range x.Data {
-				x.Data[k] = byte(r.Uint32())
-			}
-			if err := m.SetInput(0, x); err != nil {
-				t.Fatal(err)
-			}
-			err := m.Execute(context.Background())
+			x, err := runRandom(m, r, below(r, bound))
 			switch out := (*tensor.Tensor)(nil); {
-			case errors.Is(err, ErrPanic) || err != nil && !errors.Is(err, ErrInput):
+			case errors.Is(err, etrun.ErrPanic) || err != nil && !errors.Is(err, etrun.ErrInput):
 				t.Fatalf("seed %d: %v viewed as %v, sizes %v: %v", seed, bound, view, x.Sizes, err)
 			case err != nil:
 				refused++
 			default:
 				ran++
-				if out = outputTensor(m, 0); !slices.Equal(out.Data, x.Data) {
+				if out = tensorOf(m, 0); !slices.Equal(out.Data, x.Data) {
 					t.Fatalf("seed %d: %v viewed as %v, sizes %v: got sizes %v and %d bytes, want %d", seed, bound, view, x.Sizes, out.Sizes,
 						len(out.Data), len(x.Data))
 				}
@@ -119,6 +109,15 @@ func TestElidedViewsFollow(t *testing.T) {
 	if ran < viewSeeds || refused < viewSeeds/4 {
 		t.Errorf("%d calls ran, %d were refused", ran, refused)
 	}
+}
+
+// runRandom runs a method with a random input of some sizes.
+func runRandom(m *etrun.Method, r *rand.Rand, sizes []int) (*tensor.Tensor, error) {
+	x := tensor.New(tensor.Float32, sizes...)
+	for k := range x.Data {
+		x.Data[k] = byte(r.Uint32())
+	}
+	return x, errors.Join(m.SetInput(0, x), m.Execute(context.Background()))
 }
 
 // randomView returns the declared sizes of a value, and of a view of it.
@@ -151,7 +150,7 @@ func below(r *rand.Rand, bound []int) []int {
 }
 
 // elidedMethod loads y = copy(x), then z = copy(view of y), where the view has no instruction.
-func elidedMethod(t *testing.T, bound, view []int, r *rand.Rand) *Method {
+func elidedMethod(t *testing.T, bound, view []int, r *rand.Rand) *etrun.Method {
 	t.Helper()
 	offset, bytes := int64(0), int64(4)
 	for _, n := range bound {
@@ -171,8 +170,7 @@ func elidedMethod(t *testing.T, bound, view []int, r *rand.Rand) *Method {
 			value(view, next, tensor.Dynamism(r.IntN(2))), value(view, 2*next, tensor.DynamicBound), {}},
 		Operators: []pte.Operator{{Name: "aten::clone", Overload: "out"}},
 		Chains:    []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, 0, 4, 1, 1), exectest.Call(0, 2, 4, 3, 3)}}}}
-	p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff))
-	m, err := p.Load(context.Background(), "")
+	m, err := loadMethod(t, spec, etrun.WithOperatorSet(kernels.NewSet(portable.Ops())), etrun.WithLowering(etrun.LowerOff))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +183,7 @@ func TestViewsWrittenBeyondTheirBytes(t *testing.T) {
 	late := time.AfterFunc(time.Minute, func() { panic("a call that writes beyond the bytes of a view does not end") })
 	defer late.Stop()
 	for name, mode := range everyPlan {
-		m := writtenView(t, WithPlan(mode))
+		m := writtenView(t, etrun.WithPlan(mode))
 		ran, refused := 0, 0
 		for seed := range uint64(300) {
 			r := rand.New(rand.NewPCG(seed, 8))
@@ -195,13 +193,13 @@ func TestViewsWrittenBeyondTheirBytes(t *testing.T) {
 			}
 			err := errors.Join(m.SetInput(0, x), m.SetInput(1, z), m.Execute(context.Background()))
 			switch fits := z.Numel() <= x.Numel(); {
-			case !fits && !errors.Is(err, ErrInput), fits && err != nil:
+			case !fits && !errors.Is(err, etrun.ErrInput), fits && err != nil:
 				t.Fatalf("plan %s, %v into a view of %v: %v", name, z.Sizes, x.Sizes, err)
 			case !fits:
 				refused++
 			default:
 				ran++
-				if got := outputTensor(m, 0); !slices.Equal(got.Sizes, z.Sizes) || tensor.Data[float32](got)[z.Numel()-1] != -float32(z.Numel()) {
+				if got := tensorOf(m, 0); !slices.Equal(got.Sizes, z.Sizes) || tensor.Data[float32](got)[z.Numel()-1] != -float32(z.Numel()) {
 					t.Fatalf("plan %s, %v into a view of %v: got %v", name, z.Sizes, x.Sizes, tensor.Data[float32](got))
 				}
 			}
@@ -213,7 +211,7 @@ func TestViewsWrittenBeyondTheirBytes(t *testing.T) {
 }
 
 // writtenView loads y = view(x); neg(z) into y; copy(y).
-func writtenView(t *testing.T, options ...Option) *Method {
+func writtenView(t *testing.T, options ...etrun.Option) *etrun.Method {
 	t.Helper()
 	value := func(at int64, sizes ...int) pte.Value {
 		return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, Dynamism: tensor.DynamicBound,
@@ -224,8 +222,8 @@ func writtenView(t *testing.T, options ...Option) *Method {
 			{Kind: tensor.KindInt, Int: -1}, {Kind: tensor.KindInt, Int: 2}, {Kind: tensor.KindIntList, Items: []int{5, 6}}},
 		Operators: []pte.Operator{{Name: "executorch_prim::et_view", Overload: "default"}, {Name: "aten::neg", Overload: "out"}, {Name: "aten::clone", Overload: "out"}},
 		Chains:    []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, 0, 7, 2), exectest.Call(1, 1, 2, 2), exectest.Call(2, 2, 4, 3, 3)}}}}
-	options = append(options, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff), WithThreads(1))
-	m, err := flowMethods([]pte.Method{spec}, options...).Load(context.Background(), "")
+	options = append(options, etrun.WithOperatorSet(kernels.NewSet(portable.Ops())), etrun.WithLowering(etrun.LowerOff), etrun.WithThreads(1))
+	m, err := loadMethod(t, spec, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

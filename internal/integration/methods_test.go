@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
@@ -22,7 +23,7 @@ import (
 func TestWideView(t *testing.T) {
 	for _, tt := range []struct{ files, method string }{{"wide_view", "forward"}, {"wide_view@2", "forward"}, {"wide_view.other", "other"}} {
 		for name, mode := range everyPlan {
-			p, err := Open("testdata/views/wide_view.pte", WithPlan(mode), WithThreads(1))
+			p, err := etrun.Open("../../testdata/views/wide_view.pte", etrun.WithPlan(mode), etrun.WithThreads(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,10 +38,10 @@ func TestWideView(t *testing.T) {
 			if tt.method == "forward" {
 				sizes[1] = len(in) / 4
 			}
-			if err := errors.Join(Set(m, 0, in, sizes...), m.Execute(context.Background())); err != nil {
+			if err := errors.Join(etrun.Set(m, 0, in, sizes...), m.Execute(context.Background())); err != nil {
 				t.Fatalf("%s, plan %s: %v", tt.files, name, err)
 			}
-			got, err := Get[float32](m, 0)
+			got, err := etrun.Get[float32](m, 0)
 			if err != nil || !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Abs(float64(a-b)) <= 1e-5*(1+math.Abs(float64(b))) }) {
 				t.Errorf("%s, plan %s: got %v, %v, want %v", tt.files, name, got, err, want)
 			}
@@ -50,7 +51,7 @@ func TestWideView(t *testing.T) {
 
 func floatsOf(t *testing.T, name string) []float32 {
 	t.Helper()
-	data, err := os.ReadFile("testdata/views/" + name)
+	data, err := os.ReadFile("../../testdata/views/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func floatsOf(t *testing.T, name string) []float32 {
 // loads. If all methods have a fault, the program does not open.
 func TestFaultyMethod(t *testing.T) {
 	for faulty := range 3 {
-		spec, err := pte.Parse(readFile(t, "testdata/pte/two_methods.pte"), pte.Limits{})
+		spec, err := pte.Parse(readFile(t, "../../testdata/pte/two_methods.pte"), pte.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,9 +74,9 @@ func TestFaultyMethod(t *testing.T) {
 				spec.Methods[i].Values[v].Tensor.Offset = 1 << 30
 			}
 		}
-		p, err := Parse(ptetest.Write(spec, ptetest.Layout{}))
+		p, err := etrun.Parse(ptetest.Write(spec, ptetest.Layout{}))
 		if faulty == 2 {
-			if !errors.Is(err, ErrFormat) {
+			if !errors.Is(err, etrun.ErrFormat) {
 				t.Errorf("all methods are faulty: got %v", err)
 			}
 			continue
@@ -86,7 +87,7 @@ func TestFaultyMethod(t *testing.T) {
 		defer p.Close()
 		for i, name := range p.MethodNames() {
 			_, err := p.Load(context.Background(), name)
-			if i == faulty != errors.Is(err, ErrFormat) || i == faulty && !strings.Contains(err.Error(), "memory offset 1073741824") {
+			if i == faulty != errors.Is(err, etrun.ErrFormat) || i == faulty && !strings.Contains(err.Error(), "memory offset 1073741824") {
 				t.Errorf("method %d of which %d is faulty: %v", i, faulty, err)
 			}
 			if meta, err := p.Meta(name); err != nil || i != faulty && len(meta.Outputs) == 0 {
@@ -124,8 +125,7 @@ func TestStopsInsideOperators(t *testing.T) {
 		}}
 		spec := exectest.Small(exectest.Call(0, exectest.VecA, exectest.VecB, exectest.VecB))
 		spec.Operators = []pte.Operator{{Name: "test::slow", Overload: "out"}}
-		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{op})), WithThreads(threads))
-		m, err := p.Load(context.Background(), "")
+		m, err := loadMethod(t, spec, etrun.WithOperatorSet(kernels.NewSet([]kernels.Op{op})), etrun.WithThreads(threads))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestStopsInsideOperators(t *testing.T) {
 		begun := time.Now()
 		err = m.Execute(ctx)
 		cancel()
-		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrPanic) || took > 30*time.Second {
+		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, etrun.ErrPanic) || took > 30*time.Second {
 			t.Errorf("%d threads: %v after %v", threads, err, took)
 		}
 		n = 3

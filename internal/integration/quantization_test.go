@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -58,9 +59,9 @@ func TestQuantUses(t *testing.T) {
 			m.Chains[0].Instructions = append(m.Chains[0].Instructions, exectest.Call(0, exectest.VecB, n, n+1, n+2, n+2))
 		}
 		b := &quantBackend{}
-		_, err := flowMethods([]pte.Method{m}, WithOperatorSet(kernels.NewSet(ops)), WithDelegates(b)).Load(context.Background(), "")
+		_, err := loadMethod(t, m, etrun.WithOperatorSet(kernels.NewSet(ops)), etrun.WithDelegates(b))
 		if tt.want != "" {
-			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want) {
+			if !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: got %v, want …%s…", name, err, tt.want)
 			}
 			continue
@@ -92,6 +93,11 @@ func (b *surveyBackend) Survey(payloads []*delegate.Payload) error {
 	return b.fail
 }
 
+// otherBackend compiles nothing.
+type otherBackend struct{ quantBackend }
+
+func (*otherBackend) ID() string { return "XnnpackBackend" }
+
 // TestSurvey passes all payloads to a backend before the first is compiled.
 func TestSurvey(t *testing.T) {
 	call := func(i int) pte.Instruction {
@@ -101,8 +107,8 @@ func TestSurvey(t *testing.T) {
 	m.Delegates = []pte.Delegate{{ID: "quant"}, {ID: "XnnpackBackend"}, {ID: "quant"}}
 	refused := delegate.Errorf("quant", delegate.ErrPayload, "", "all at once")
 	b := &surveyBackend{fail: refused}
-	_, err := flowMethods([]pte.Method{m}, WithDelegates(b, failing{})).Load(context.Background(), "")
-	if !errors.Is(err, refused) || !errors.Is(err, ErrFormat) || !slices.Equal(b.seen, []int{0, 2}) {
+	_, err := loadMethod(t, m, etrun.WithDelegates(b, &otherBackend{}))
+	if !errors.Is(err, refused) || !errors.Is(err, etrun.ErrFormat) || !slices.Equal(b.seen, []int{0, 2}) {
 		t.Errorf("got %v after payloads %v, want %v after 0 and 2", err, b.seen, refused)
 	}
 }

@@ -1,13 +1,13 @@
-package etrun
+package integration
 
 import (
 	"context"
 	"errors"
-	"math/bits"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
@@ -40,11 +40,11 @@ func TestInstructionsRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := flowMethods([]pte.Method{exectest.Small(tt.code...)}).Load(context.Background(), "")
+			_, err := loadMethod(t, exectest.Small(tt.code...))
 			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)
-			case tt.want != "" && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want)):
+			case tt.want != "" && (!errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -73,8 +73,7 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 		}
 		spec.Operators, spec.Chains = []pte.Operator{{Name: "test::grow", Overload: "out"}}, []pte.Chain{{Instructions: code}}
 		for limit, fits := range map[int64]bool{n * each / 4: false, 2 * n * each: true} {
-			p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{grow})), WithLimits(Limits{PlannedBytes: limit}))
-			m, err := p.Load(context.Background(), "")
+			m, err := loadMethod(t, spec, etrun.WithOperatorSet(kernels.NewSet([]kernels.Op{grow})), etrun.WithLimits(etrun.Limits{PlannedBytes: limit}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,24 +86,6 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// Sizes whose sum overflows are rejected, for views of constants and others.
-func TestSizesThatOverflowTogether(t *testing.T) {
-	for name, storage := range map[string]pte.Storage{"constants": pte.Constant, "others": pte.Unplanned} {
-		spec := exectest.Small()
-		for range 8 { // of a quarter of all addresses each
-			base := *spec.Values[exectest.Constant].Tensor
-			base.Storage = storage
-			huge := &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << (bits.UintSize - 6)}, DimOrder: []uint8{0}}
-			n := len(spec.Values)
-			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &base}, pte.Value{Kind: tensor.KindTensor, Tensor: huge})
-			spec.Chains[0].Instructions = append(spec.Chains[0].Instructions, exectest.Call(exectest.OpView, n, n+1))
-		}
-		if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); !errors.Is(err, ErrMemory) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestViewsOfConstantsShareTheirStart(t *testing.T) {
 	spec := exectest.Small()
 	code := []pte.Instruction{}
@@ -113,19 +94,12 @@ func TestViewsOfConstantsShareTheirStart(t *testing.T) {
 		code = append(code, exectest.Call(exectest.OpView, exectest.Constant, len(spec.Values)-1))
 	}
 	spec.Chains = []pte.Chain{{Instructions: code}}
-	m, err := flowMethods([]pte.Method{spec}, WithLimits(Limits{PlannedBytes: 2 << 20})).Load(context.Background(), "")
+	m, err := loadMethod(t, spec, etrun.WithLimits(etrun.Limits{PlannedBytes: 2 << 20}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := m.Report().Plan.HeapBytes; got != 1<<20 {
 		t.Errorf("%d bytes counted, want %d", got, 1<<20)
-	}
-	memory := 0
-	for _, b := range m.in.Intercept(nil) {
-		memory += len(b)
-	}
-	if memory > 1<<20+4<<10 {
-		t.Errorf("%d bytes: views of a constant have bytes of their own", memory)
 	}
 }
 
@@ -138,28 +112,10 @@ func TestLongListOfOuts(t *testing.T) {
 		spec.Values[exectest.Lists].Items[i] = exectest.VecB
 	}
 	begun := time.Now()
-	if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); err != nil {
+	if _, err := loadMethod(t, spec); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("%v", took)
-	}
-}
-
-// Unaligned constants are copied once each; overlapping ones must not be copied without limit.
-func TestConstantsOutOfAlignment(t *testing.T) {
-	bytes := tensor.AlignedBytes(1 << 20)
-	spec := exectest.Small()
-	for i := range 4000 {
-		data := bytes[1+i%8 : len(bytes)-8+i%8]
-		data = data[:len(data)/8*8-8*(i/8)]
-		spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{len(data) / 8},
-			DimOrder: []uint8{0}, Storage: pte.Constant, Data: data}})
-	}
-	p := flowMethods([]pte.Method{spec})
-	p.files = []*file{{data: bytes}}
-	p.makeSlots()
-	if _, err := p.Load(context.Background(), ""); !errors.Is(err, ErrFormat) {
-		t.Errorf("got %v, want a refusal", err)
 	}
 }
