@@ -72,12 +72,7 @@ type footprint struct {
 	weights     int64 // see Footprint
 	state, work int64 // bytes of the caches of all positions, and of the other values of a call of the largest size
 	calls       int   // tokens of that call
-	returned    bool  // the memory of a prompt's values goes back to the system before the answer begins
 }
-
-// cheapReturn is the ratio of a model's weights to the memory of the values of one token from which to return that memory takes 1 to 1.5
-// percent of the time of a prompt: in prompts of 240 tokens, a byte of weights took 17 ps for each token, and to allocate a byte again 1.2 ns.
-const cheapReturn = 5000
 
 func (m *Model) setFootprint(method *etrun.Method) {
 	p := method.Report().Plan
@@ -85,7 +80,6 @@ func (m *Model) setFootprint(method *etrun.Method) {
 	for _, d := range method.Delegates() {
 		m.size.weights += d.WeightBytes
 	}
-	m.size.returned = m.size.weights*int64(m.size.calls) > cheapReturn*m.size.work
 }
 
 // SessionBytes estimates the memory of a session with a text of so many tokens: of caches with a slot per position those of the text,

@@ -53,7 +53,8 @@ type Model struct {
 	size    footprint
 
 	mu     sync.Mutex
-	spares []*Session // closed or not used yet: without a text, with an instance in its initial state
+	spares []*Session     // closed or not used yet: without a text, with an instance in its initial state
+	arenas []*etrun.Arena // of calls for parts of prompts, while none uses them: as many as there have been such calls at once
 	closed bool
 }
 
@@ -340,8 +341,42 @@ func (m *Model) Encode(s string) ([]int, error) {
 	return append([]int{m.info.BOS}, ids...), nil
 }
 
-// SharedBytes returns the memory that the sessions share to compute tokens together, 0 as long as they do not.
-func (m *Model) SharedBytes() int64 { return m.batch.bytes() }
+// SharedBytes returns the memory that the sessions share: to compute tokens together, and for prompts.
+func (m *Model) SharedBytes() int64 {
+	n := m.batch.bytes()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.arenas {
+		n += a.Bytes()
+	}
+	return n
+}
+
+// lend lets the next call of a session use the memory of an earlier one, of any session; giveBack ends that. The logits of the call are
+// then not available any more.
+func (m *Model) lend(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := len(m.arenas) - 1; last >= 0 {
+		_ = s.method.AttachArena(m.arenas[last]) // if it is closed, so the call fails
+		m.arenas = m.arenas[:last]
+	}
+}
+
+func (m *Model) giveBack(s *Session) {
+	a, err := s.method.DetachArena()
+	if a == nil || err != nil {
+		return
+	}
+	s.logits = nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		a.Close()
+		return
+	}
+	m.arenas = append(m.arenas, a)
+}
 
 // Close frees the instances that no session uses. Sessions remain usable.
 func (m *Model) Close() error {
@@ -351,12 +386,16 @@ func (m *Model) Close() error {
 	return m.Shrink()
 }
 
-// Shrink frees the instances that no session uses. Later sessions load theirs.
+// Shrink frees what no session uses: instances, and memory that sessions share. Later sessions make theirs.
 func (m *Model) Shrink() error {
 	m.mu.Lock()
-	spares := m.spares
-	m.spares = nil
+	spares, arenas := m.spares, m.arenas
+	m.spares, m.arenas = nil, nil
 	m.mu.Unlock()
+	for _, a := range arenas {
+		a.Close()
+	}
+	m.batch.shrink()
 	var errs []error
 	for _, s := range spares {
 		errs = append(errs, s.method.Close())
