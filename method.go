@@ -176,8 +176,8 @@ func (a *Arena) Bytes() int64 { return a.in.Bytes() }
 func (a *Arena) Close() { a.in.Close() }
 
 // DetachArena removes the memory of values that no run keeps from the method, for [Method.AttachArena] of another instance of the
-// same method. The next run allocates such memory again. It returns nil, and changes nothing, if the sizes of the method's inputs do not vary or the
-// system cannot move memory: Linux 5.7 and later can. Else inputs that were set, and outputs, are unset.
+// same method. The next run allocates such memory again. It returns nil, and changes nothing, if the sizes of the method's inputs do
+// not vary or the system cannot move memory: Linux 5.7 and later can. Else inputs that were set, and outputs, are unset.
 func (m *Method) DetachArena() (*Arena, error) {
 	a, err := m.in.DetachArena()
 	if a == nil || err != nil {

@@ -63,8 +63,8 @@ func isConstant(k ir.Kind) bool { return k == ir.Constant || k == ir.Folded }
 func (s *Session) held() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
-	return int64(cap(s.tokens)+cap(s.in.ints)+cap(g.kept)+cap(g.weight)+cap(g.all)+cap(g.order)+cap(g.spare))*integer +
-		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked))*float
+	return int64(cap(s.tokens)+cap(s.in.ints)+cap(g.chosen)+cap(g.order)+cap(g.spare))*integer +
+		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+cap(g.weight)+cap(g.all))*float
 }
 
 // footprint is what the memory of a session follows from.
