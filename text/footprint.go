@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // Footprint is the memory of a session, and what its calls read.
@@ -64,7 +65,8 @@ func (s *Session) held() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
 	return int64(cap(s.tokens)+cap(s.in.ints)+cap(g.chosen)+cap(g.order)+cap(g.spare))*integer +
-		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+cap(g.weight)+cap(g.all))*float
+		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+
+			cap(g.weight)+cap(g.all))*float
 }
 
 // footprint is what the memory of a session follows from.
@@ -74,8 +76,7 @@ type footprint struct {
 	calls       int   // tokens of that call
 }
 
-func (m *Model) setFootprint(method *etrun.Method) {
-	p := method.Report().Plan
+func (m *Model) setFootprint(method *etrun.Method, p *plan.Memory) {
 	m.size = footprint{weights: constantBytes(p.Method), state: p.StateBytes, work: p.Bytes() - p.StateBytes, calls: m.call.width}
 	for _, d := range method.Delegates() {
 		m.size.weights += d.WeightBytes

@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -132,8 +133,9 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if err != nil {
 		return nil, err
 	}
-	m.boundVocabulary(first.Report().Plan.Method)
-	if err := m.setContext(&l, meta, first); err != nil {
+	p := first.Report().Plan
+	m.boundVocabulary(p.Method)
+	if err := m.setContext(&l, meta, first, p); err != nil {
 		first.Close()
 		return nil, err
 	}
@@ -218,11 +220,11 @@ func (m *Model) onlyControl(prompt []int) bool {
 }
 
 // setContext sets the fields that depend on the state of an instance.
-func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method) error {
+func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method, p *plan.Memory) error {
 	state := first.StateTensors()
 	n, err := m.call.contextOf(d, state)
 	if err == nil {
-		n = m.boundContext(d, n, first.Report().Plan.Method)
+		n = m.boundContext(d, n, p.Method)
 	}
 	if l.context > 0 && (err != nil || l.context <= n) {
 		if err != nil {
@@ -253,7 +255,7 @@ func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method) error {
 		m.info.Chunk = min(m.info.Chunk, cmp.Or(l.chunk, defaultChunk))
 	}
 	m.info.Layers = int(d.layers)
-	m.setFootprint(first)
+	m.setFootprint(first, p)
 	return nil
 }
 
