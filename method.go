@@ -171,6 +171,30 @@ func (m *Method) CheckRows() error { return m.in.CheckRows() }
 // Inputs that were set, and outputs, are then unset.
 func (m *Method) Shrink() error { return m.in.Shrink() }
 
+// Arena is memory of values that instances of a method use one after the other: see [Method.DetachArena].
+type Arena struct{ in *exec.Arena }
+
+// Bytes returns its size, as far as calls have used it.
+func (a *Arena) Bytes() int64 { return a.in.Bytes() }
+
+// Close frees it.
+func (a *Arena) Close() { a.in.Close() }
+
+// DetachArena removes the memory of values that no run keeps from the method, for [Method.AttachArena] of another instance of the
+// same method. The next run allocates such memory again. It returns nil, and changes nothing, if the sizes of the method's inputs do
+// not vary or the system cannot move memory: Linux 5.7 and later can. Else inputs that were set, and outputs, are unset.
+func (m *Method) DetachArena() (*Arena, error) {
+	a, err := m.in.DetachArena()
+	if a == nil || err != nil {
+		return nil, err
+	}
+	return &Arena{a}, nil
+}
+
+// AttachArena makes the method use memory in the place of its own, which saves its first allocation. The arena must not be used any more.
+// Inputs that were set, and outputs, are then unset.
+func (m *Method) AttachArena(a *Arena) error { return m.in.AttachArena(a.in) }
+
 // MethodMemory is the memory of an instance, in bytes.
 type MethodMemory struct {
 	Planned int64 // arenas, state and outputs; of a method whose sizes vary, as far as calls have used them

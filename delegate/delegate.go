@@ -329,7 +329,7 @@ type Operand struct {
 	Bytes    int64  // at the declared sizes
 	Arg      int    // the argument of the delegate that it is, inputs first; -1 for none
 	Constant bool
-	Elements *Elements // of a quantized constant; nil for others
+	Elements func() *Elements // makes the description of a quantized constant, nil for others; may be nil
 }
 
 // Elements says what the elements of a quantized constant mean: real = (stored - ZeroPoint - its zero) · its scale.

@@ -309,11 +309,15 @@ func (b *batcher) closed() {
 	b.free()
 }
 
-// free closes the batch if no session uses it.
-func (b *batcher) free() {
+// free closes the batch if there is no session, shrink if none generates text.
+func (b *batcher) free() { b.closeIf(func() bool { return b.sessions == 0 }) }
+
+func (b *batcher) shrink() { b.closeIf(func() bool { return len(b.members) == 0 }) }
+
+func (b *batcher) closeIf(unused func() bool) {
 	b.mu.Lock()
 	var batch *etrun.Batch
-	if b.sessions == 0 && !b.running {
+	if !b.running && unused() {
 		batch, b.batch = b.batch, nil
 	}
 	b.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // Footprint is the memory of a session, and what its calls read.
@@ -68,8 +69,9 @@ func isConstant(k ir.Kind) bool { return k == ir.Constant || k == ir.Folded }
 func (s *Session) held() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
-	return int64(cap(s.in.rows))*float + int64(cap(s.in.halves))*2 + int64(cap(s.tokens)+cap(s.in.ints)+cap(g.kept)+cap(g.weight)+cap(g.all)+cap(g.order)+cap(g.spare))*integer +
-		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked))*float
+	return int64(cap(s.in.halves))*2 + int64(cap(s.tokens)+cap(s.in.ints)+cap(g.chosen)+cap(g.order)+cap(g.spare))*integer +
+		int64(cap(s.kept)+cap(s.rows)+cap(s.in.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+
+			cap(g.weight)+cap(g.all))*float
 }
 
 // footprint is what the memory of a session follows from.
@@ -77,20 +79,13 @@ type footprint struct {
 	weights     int64 // see Footprint
 	state, work int64 // bytes of the caches of all positions, and of the other values of a call of the largest size
 	calls       int   // tokens of that call
-	returned    bool  // the memory of a prompt's values goes back to the system before the answer begins
 }
 
-// cheapReturn is the ratio of a model's weights to the memory of the values of one token from which to return that memory takes 1 to 1.5
-// percent of the time of a prompt: in prompts of 240 tokens, a byte of weights took 17 ps for each token, and to allocate a byte again 1.2 ns.
-const cheapReturn = 5000
-
-func (m *Model) setFootprint(method *etrun.Method) {
-	p := method.Report().Plan
+func (m *Model) setFootprint(method *etrun.Method, p *plan.Memory) {
 	m.size = footprint{weights: constantBytes(p.Method), state: p.StateBytes, work: p.Bytes() - p.StateBytes, calls: m.call.width}
 	for _, d := range method.Delegates() {
 		m.size.weights += d.WeightBytes
 	}
-	m.size.returned = m.size.weights*int64(m.size.calls) > cheapReturn*m.size.work
 }
 
 // SessionBytes estimates the memory of a session with a text of so many tokens: of caches with a slot per position those of the text,

@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -56,7 +57,8 @@ type Model struct {
 	size    footprint
 
 	mu     sync.Mutex
-	spares []*Session // closed or not used yet: without a text, with an instance in its initial state
+	spares []*Session     // closed or not used yet: without a text, with an instance in its initial state
+	arenas []*etrun.Arena // of calls for parts of prompts, while none uses them: as many as there have been such calls at once
 	closed bool
 }
 
@@ -152,7 +154,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 		looks = first.embed
 	}
 	m.boundVocabulary(looks.Report().Plan.Method)
-	if err := m.setContext(&l, meta, first.method); err != nil {
+	if err := m.setContext(&l, meta, first.method, first.method.Report().Plan); err != nil {
 		return nil, errors.Join(err, first.closeMethods())
 	}
 	m.spares = []*Session{first}
@@ -268,11 +270,11 @@ func (m *Model) onlyControl(prompt []int) bool {
 }
 
 // setContext sets the fields that depend on the state of an instance.
-func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method) error {
+func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method, p *plan.Memory) error {
 	state := first.StateTensors()
 	n, err := m.call.contextOf(d, state)
 	if err == nil {
-		n = m.boundContext(d, n, first.Report().Plan.Method)
+		n = m.boundContext(d, n, p.Method)
 	}
 	if l.context > 0 && (err != nil || l.context <= n) {
 		if err != nil {
@@ -303,7 +305,7 @@ func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method) error {
 		m.info.Chunk = min(m.info.Chunk, cmp.Or(l.chunk, defaultChunk))
 	}
 	m.info.Layers = int(d.layers)
-	m.setFootprint(first)
+	m.setFootprint(first, p)
 	return nil
 }
 
@@ -391,9 +393,43 @@ func (m *Model) Encode(s string) ([]int, error) {
 	return append([]int{m.info.BOS}, ids...), nil
 }
 
-// SharedBytes returns the memory that the sessions share: to compute tokens together, 0 as long as they do not, and of parts that are
-// kept, with their encoders.
-func (m *Model) SharedBytes() int64 { return m.batch.bytes() + m.media.bytes() }
+// SharedBytes returns the memory that the sessions share: to compute tokens together, for prompts, and of parts that are kept, with their
+// encoders.
+func (m *Model) SharedBytes() int64 {
+	n := m.batch.bytes() + m.media.bytes()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.arenas {
+		n += a.Bytes()
+	}
+	return n
+}
+
+// lend lets the next call of a session use the memory of an earlier one, of any session; giveBack ends that. The logits of the call are
+// then not available any more.
+func (m *Model) lend(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := len(m.arenas) - 1; last >= 0 {
+		_ = s.method.AttachArena(m.arenas[last]) // if it is closed, so the call fails
+		m.arenas = m.arenas[:last]
+	}
+}
+
+func (m *Model) giveBack(s *Session) {
+	a, err := s.method.DetachArena()
+	if a == nil || err != nil {
+		return
+	}
+	s.logits = nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		a.Close()
+		return
+	}
+	m.arenas = append(m.arenas, a)
+}
 
 // Close frees the instances that no session uses, and the encoders. Sessions remain usable.
 func (m *Model) Close() error {
@@ -403,12 +439,16 @@ func (m *Model) Close() error {
 	return errors.Join(m.Shrink(), m.media.close())
 }
 
-// Shrink frees the instances that no session uses. Later sessions load theirs.
+// Shrink frees what no session uses: instances, and memory that sessions share. Later sessions make theirs.
 func (m *Model) Shrink() error {
 	m.mu.Lock()
-	spares := m.spares
-	m.spares = nil
+	spares, arenas := m.spares, m.arenas
+	m.spares, m.arenas = nil, nil
 	m.mu.Unlock()
+	for _, a := range arenas {
+		a.Close()
+	}
+	m.batch.shrink()
 	var errs []error
 	for _, s := range spares {
 		errs = append(errs, s.closeMethods())

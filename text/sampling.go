@@ -75,9 +75,8 @@ type sampler struct {
 	logits []float32 // changed copy
 	counts []int32   // per token: how often it is in the text that a penalty applies to
 	ranking
-	ids    []int     // of all tokens
-	chosen []int     // memory of kept, if not all are
-	kept   []int     // the tokens that can be drawn
+	chosen []int     // memory of kept
+	kept   []int     // the tokens that can be drawn; nil for all
 	weight []float32 // of these, relative to the most likely one
 	all    []float32 // weights of all tokens
 }
@@ -100,17 +99,25 @@ func (s *sampler) choose(logits []float32, text []int) (id int, ok bool) {
 }
 
 // draw returns one of the kept tokens.
-func (s *sampler) draw() (id int) {
-	x := float64(s.random.Uint64()>>11) / (1 << 53) * total(s.weight)
+func (s *sampler) draw() int {
+	x, at := float64(s.random.Uint64()>>11)/(1<<53)*total(s.weight), 0
 	for i, w := range s.weight {
 		if w > 0 {
-			id = s.kept[i]
+			at = i
 		}
 		if x -= float64(w); x < 0 {
 			break
 		}
 	}
-	return id
+	return s.token(at)
+}
+
+// token returns the token of a weight.
+func (s *sampler) token(i int) int {
+	if s.kept == nil {
+		return i
+	}
+	return s.kept[i]
 }
 
 // total returns the sum of weights. Four sums are faster than one, in which each addition waits for the one before.
@@ -208,10 +215,7 @@ func (s *sampler) keep(logits []float32, top float32) {
 		s.kept = s.chosen
 		s.truncate(goal)
 	default:
-		for len(s.ids) < len(logits) {
-			s.ids = append(s.ids, len(s.ids))
-		}
-		s.kept, s.weight = s.ids[:len(logits)], slices.Grow(s.weight[:0], len(logits))[:len(logits)]
+		s.kept, s.weight = nil, slices.Grow(s.weight[:0], len(logits))[:len(logits)]
 		s.weigh(s.weight, logits, top)
 	}
 	s.dropBelow(float32(s.MinP))
@@ -243,10 +247,10 @@ func (s *sampler) dropBelow(least float32) {
 	if least == 0 {
 		return
 	}
-	kept, n := slices.Grow(s.chosen[:0], len(s.kept))[:len(s.kept)], 0
+	kept, n := slices.Grow(s.chosen[:0], len(s.weight))[:len(s.weight)], 0
 	for i, w := range s.weight {
 		if w >= least {
-			kept[n], s.weight[n] = s.kept[i], w
+			kept[n], s.weight[n] = s.token(i), w
 			n++
 		}
 	}

@@ -49,26 +49,32 @@ func (s *Session) score(ctx context.Context, tokens []int, top int, yield func([
 	}
 	for at := 0; at < len(tokens); {
 		n := min(len(tokens)-at, step)
-		if err := s.computePart(ctx, tokens[at:at+n]); err != nil {
+		var failed error
+		read := func() {
+			for next := at + 1; next < min(at+n+1, len(tokens)); next++ {
+				if failed = context.Cause(ctx); failed != nil {
+					return
+				}
+				logits := s.logitsAfter(next - 1)[:s.model.choices]
+				if failed = s.checkLogits(logits, next-1); failed != nil {
+					s.forget()
+					return
+				}
+				list = append(list, scored(tokens[next], logits, top, &best))
+			}
+			s.keep()
+		}
+		if err := s.computePart(ctx, tokens[at:at+n], read); err != nil {
 			return err
 		}
-		for next := at + 1; next < min(at+n+1, len(tokens)); next++ {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			logits := s.logitsAfter(next - 1)[:s.model.choices]
-			if err := s.checkLogits(logits, next-1); err != nil {
-				s.forget()
-				return err
-			}
-			list = append(list, scored(tokens[next], logits, top, &best))
+		if failed != nil {
+			return failed
 		}
 		if !yield(list) {
 			return nil
 		}
 		list, best, at = list[:0], best[:0], at+n
 	}
-	s.kept, s.keptAt = append(s.kept[:0], s.last()...), len(tokens)-1
 	return nil
 }
 

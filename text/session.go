@@ -221,33 +221,42 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 	reused = len(s.tokens)
 	for rest := prompt[reused:]; len(rest) > 0; {
 		n := min(len(rest), s.step())
-		if err := s.computePart(ctx, rest[:n]); err != nil {
+		if err := s.computePart(ctx, rest[:n], s.keep); err != nil {
 			return reused, err
 		}
 		rest = rest[n:]
 	}
-	if last := len(prompt) - 1; len(s.kept) == 0 || s.keptAt != last {
-		s.kept, s.keptAt = append(s.kept[:0], s.last()...), last
-	}
-	if s.model.size.returned && len(prompt)-reused > 1 {
-		s.logits = nil // kept has those of the last token
-		err = s.method.Shrink()
-	}
-	return reused, err
+	s.keep()
+	return reused, nil
 }
 
-// computePart computes a part of a prompt, after those of others that wait. A single token is computed with those of texts that are
-// being generated, where it takes less time. The session is then a member of the batch, which its caller has to leave.
-func (s *Session) computePart(ctx context.Context, tokens []int) error {
+// keep keeps the logits after the last token.
+func (s *Session) keep() {
+	if last := len(s.tokens) - 1; len(s.kept) == 0 || s.keptAt != last {
+		s.kept, s.keptAt = append(s.kept[:0], s.last()...), last
+	}
+}
+
+// computePart computes a part of a prompt, after those of others that wait, and calls read, as long as all its logits are available. A
+// single token is computed with those of texts that are being generated, where it takes less time. The session is then a member of the
+// batch, which its caller has to leave.
+func (s *Session) computePart(ctx context.Context, tokens []int, read func()) error {
 	if len(tokens) == 1 && s.model.batch.runs() {
 		s.model.batch.join(&s.part)
-		return s.compute(ctx, tokens)
-	}
-	if err := s.model.prompts.acquire(ctx); err != nil {
+	} else if err := s.model.prompts.acquire(ctx); err != nil {
 		return err
+	} else {
+		defer s.model.prompts.release()
 	}
-	defer s.model.prompts.release()
-	return s.compute(ctx, tokens)
+	if len(tokens) > 1 {
+		s.model.lend(s)
+		defer s.model.giveBack(s)
+	}
+	err := s.compute(ctx, tokens)
+	if err == nil {
+		read()
+	}
+	return err
 }
 
 // step returns the maximum number of tokens that the next call can add.

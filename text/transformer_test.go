@@ -60,34 +60,57 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// Texts, their continuations and scores do not depend on whether the memory of a prompt's values is returned before the answer.
-func TestReturnedMemory(t *testing.T) {
-	c := transformer{Layers: 2, Dim: 32, Heads: 2, Vocabulary: 96, Context: 64}
-	prompt := []int{3, 1, 4, 1, 5, 9, 2, 6}
-	var want [][]int
-	for _, returned := range []bool{false, true} {
-		s := newSession(t, c.program(t))
-		s.model.size.returned = returned
-		var got [][]int
-		generate := func(s *Session, prompt []int) {
-			ids, _, _, err := collect(s.GenerateTokens(t.Context(), prompt, Options{MaxTokens: 5, IgnoreEOS: true}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, ids)
-		}
-		generate(s, prompt)
-		generate(s, prompt) // from the logits that are kept
-		fork, err := s.Fork(t.Context())
+// Texts and their continuations do not depend on the memory of values, which the prompts of all sessions of a model use one after the
+// other, and which an idle model returns.
+func TestPromptsShareMemory(t *testing.T) {
+	c := transformer{Layers: 2, Dim: 128, Heads: 2, Vocabulary: 96, Context: 512}
+	generate := func(s *Session, prompt ...int) []int {
+		ids, _, _, err := collect(s.GenerateTokens(t.Context(), prompt, Options{MaxTokens: 5, IgnoreEOS: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer fork.Close()
-		generate(fork, append(slices.Clone(prompt), 7, 8))
-		generate(s, prompt[:5])
-		if returned && !slices.EqualFunc(got, want, slices.Equal) {
-			t.Errorf("got %v, want %v", got, want)
+		return ids
+	}
+	long := make([]int, 400) // in two parts
+	for i := range long {
+		long[i] = i * i % 96
+	}
+	prompts := [][]int{long, {3, 1, 4}, long[:300], {3, 1, 4, 1, 5}, long, {7}}
+	model := newSession(t, c.program(t)).model
+	var list [3]*Session
+	for i := range list {
+		var err error
+		if list[i], err = model.NewSession(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		want = got
+		defer list[i].Close()
+	}
+	for i, prompt := range prompts {
+		got, want := generate(list[i%3], prompt...), generate(newSession(t, c.program(t)), prompt...)
+		if !slices.Equal(got, want) {
+			t.Errorf("prompt %d of %d tokens: got %v, want %v", i, len(prompt), got, want)
+		}
+		if got = generate(list[i%3], prompt...); !slices.Equal(got, want) { // from the logits that are kept
+			t.Errorf("prompt %d again: got %v, want %v", i, got, want)
+		}
+	}
+	if len(model.arenas) == 0 {
+		t.Skip("the system does not move memory")
+	}
+	f, err := list[0].Footprint()
+	caches := int64(c.Layers*2*c.Context*c.Dim) * 4
+	if shared := model.SharedBytes(); len(model.arenas) != 1 || shared < 500_000 || f.Memory > caches+200_000 || err != nil {
+		t.Errorf("%d times the memory of values, %d bytes; a session has %d, its caches %d; %v", len(model.arenas), shared, f.Memory, caches, err)
+	}
+	fork, err := list[0].Fork(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fork.Close()
+	if got, want := generate(fork, append(prompts[3], 7, 8)...), generate(list[1], append(prompts[3], 7, 8)...); !slices.Equal(got, want) {
+		t.Errorf("a copy: got %v, want %v", got, want)
+	}
+	if err := model.Shrink(); err != nil || model.SharedBytes() != 0 {
+		t.Errorf("after Shrink: %v, %d bytes", err, model.SharedBytes())
 	}
 }

@@ -114,7 +114,7 @@ func (m *image) Info() delegate.Info {
 	for v := range m.Graph.Values {
 		x := &m.Graph.Values[v]
 		info.Operands = append(info.Operands, delegate.Operand{Type: m.typeOf(v), Bytes: int64(x.Datatype.Bytes(m.Shapes[v])),
-			Arg: x.Arg, Constant: x.IsConst(), Elements: x.Elements()})
+			Arg: x.Arg, Constant: x.IsConst(), Elements: x.Elements})
 	}
 	for i := range m.Graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.Graph.Nodes[i]))

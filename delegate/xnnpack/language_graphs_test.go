@@ -43,7 +43,7 @@ func (w *languageWriter) projections(m *graphtest.Maker, sizes ...int) *graph.Gr
 
 // residual returns the graph that adds the product of the attention's output to x.
 func (w *languageWriter) residual(m *graphtest.Maker) *graph.Graph {
-	a, x := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Input(graph.FP32, 1, w.tokens, w.dim)
+	a, x := m.Input(graph.FP32, 1, w.tokens, w.heads*w.head), m.Input(graph.FP32, 1, w.tokens, w.dim)
 	u, y := w.linear(m, m.Quantized(a, 1), w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
 	m.Node("Add", []int{u, x}, []int{y})
 	return m.Done(y)
@@ -105,35 +105,29 @@ func (w *languageWriter) ints(list ...int) int {
 	return w.value(pte.Value{Kind: tensor.KindIntList, Items: items})
 }
 
-// tensor adds a tensor in the arena. Its sizes are upper bounds if dynamic is set.
+// tensor adds a tensor in the arena of the layer. Its sizes are upper bounds if dynamic is set.
 func (w *languageWriter) tensor(d tensor.DType, dynamic bool, sizes ...int) int {
-	t := &pte.Tensor{DType: d, Sizes: sizes, Storage: pte.Planned}
-	bytes := d.Size()
-	for i, n := range sizes {
-		t.DimOrder = append(t.DimOrder, uint8(i))
-		bytes *= n
-	}
-	if t.Offset = w.arena(bytes); dynamic {
+	v := w.shaped(d, sizes...)
+	t := w.m.Values[v].Tensor
+	if t.Storage, t.Arena, t.Offset = pte.Planned, w.at, w.used; dynamic {
 		t.Dynamism = tensor.DynamicBound
 	}
-	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: t})
+	w.used += (t.NBytes() + 63) &^ 63
+	w.m.Arenas[w.at].Size = max(w.m.Arenas[w.at].Size, w.used)
+	return v
 }
 
-// arena allocates bytes in the only arena and returns their offset. The plan does not reuse memory.
-func (w *languageWriter) arena(bytes int) (offset int64) {
-	if len(w.m.Arenas) == 0 {
-		w.m.Arenas = []pte.Arena{{}}
-	}
-	offset = w.m.Arenas[0].Size
-	w.m.Arenas[0].Size += int64(bytes+63) &^ 63
-	return offset
+// shaped adds a tensor without memory.
+func (w *languageWriter) shaped(d tensor.DType, sizes ...int) int {
+	t := &pte.Tensor{DType: d, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes))}
+	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: t})
 }
 
 // constant adds a constant of random bytes, or of float scales.
 func (w *languageWriter) constant(d tensor.DType, sizes ...int) int {
-	v := w.tensor(d, false, sizes...)
+	v := w.shaped(d, sizes...)
 	t := w.m.Values[v].Tensor
-	t.Storage, t.Offset, t.Data = pte.Constant, 0, make([]byte, t.NBytes())
+	t.Storage, t.Data = pte.Constant, make([]byte, t.NBytes())
 	if d == tensor.Float32 {
 		for i := range len(t.Data) / 4 {
 			tensor.View[float32](t.Data)[i] = float32(math.Ldexp(1, -4))

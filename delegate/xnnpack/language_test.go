@@ -1,9 +1,11 @@
 package xnnpack
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
@@ -16,23 +18,30 @@ import (
 // languageModel describes a decoder like SmolLM: 4-bit weights in groups of 32, dynamically quantized
 // rows, key and value caches.
 type languageModel struct {
-	layers, dim, hidden, heads, kvHeads, vocabulary, tokens int
-	bytes                                                   bool // the embeddings have 8 bits instead of 4
+	layers, dim, hidden, heads, kvHeads, head, vocabulary, tokens int
+	bytes                                                         bool // the embeddings have 8 bits instead of 4
 }
 
-// The large model has about 90 MB and as many instructions per layer as an exported one. The real one has the shape of
-// Qwen2.5-0.5B, 430 MB, and 4,096 positions.
+// The large model has about 90 MB and as many instructions per layer as an exported one.
 var (
-	smallLanguageModel = languageModel{layers: 2, dim: 64, hidden: 96, heads: 4, kvHeads: 2, vocabulary: 96, tokens: 32}
-	largeLanguageModel = languageModel{layers: 30, dim: 576, hidden: 1536, heads: 9, kvHeads: 3, vocabulary: 49152, tokens: 512}
-	realLanguageModel  = languageModel{layers: 24, dim: 896, hidden: 4864, heads: 14, kvHeads: 2, vocabulary: 151936, tokens: 4096, bytes: true}
+	smallLanguageModel = languageModel{layers: 2, dim: 64, hidden: 96, heads: 4, kvHeads: 2, head: 16, vocabulary: 96, tokens: 32}
+	largeLanguageModel = languageModel{layers: 30, dim: 576, hidden: 1536, heads: 9, kvHeads: 3, head: 64, vocabulary: 49152, tokens: 512}
 )
 
-func (c languageModel) headDim() int { return c.dim / c.heads }
+// realLanguageModels have the sizes of models that people run, by name: layers, vectors, heads, vocabularies, positions. Their norms of
+// queries and keys, windows and activation functions are not there. The table of embeddings has 8 bits, and the last product 4, as
+// exporters write models in which the two are one.
+var realLanguageModels = map[string]languageModel{
+	"Qwen2.5-0.5B": {24, 896, 4864, 14, 2, 64, 151936, 4096, true},
+	"Qwen3-0.6B":   {28, 1024, 3072, 16, 8, 128, 151936, 8192, true},
+	"Qwen3-1.7B":   {28, 2048, 6144, 16, 8, 128, 151936, 8192, true},
+	"Llama-3.2-1B": {16, 2048, 8192, 32, 8, 64, 128256, 8192, true},
+	"Gemma-3-1B":   {26, 1152, 6912, 4, 1, 256, 262144, 8192, true},
+}
 
 // cacheBytes returns the size of all caches.
 func (c languageModel) cacheBytes() int {
-	return c.layers * 2 * c.tokens * c.kvHeads * c.headDim() * 4
+	return c.layers * 2 * c.tokens * c.kvHeads * c.head * 4
 }
 
 // write writes the model with random weights to a temporary file and returns its path.
@@ -53,16 +62,17 @@ func (c languageModel) writeTo(t testing.TB, path string) {
 	}
 }
 
-// envLanguageFile names the variable with the path of the file that TestWriteLanguageModel writes.
-const envLanguageFile = "ETRUN_LANGUAGE_FILE"
-
-// TestWriteLanguageModel writes a model of a real size, to measure servers with.
+// TestWriteLanguageModel writes a model of a real size, to measure with.
 func TestWriteLanguageModel(t *testing.T) {
-	path := os.Getenv(envLanguageFile)
+	name, path := os.Getenv("ETRUN_LANGUAGE_SHAPE"), os.Getenv("ETRUN_LANGUAGE_FILE")
 	if path == "" {
-		t.Skip("writes the file that " + envLanguageFile + " names")
+		t.Skip("writes the model that ETRUN_LANGUAGE_SHAPE names to the file that ETRUN_LANGUAGE_FILE names")
 	}
-	realLanguageModel.writeTo(t, path)
+	c, ok := realLanguageModels[name]
+	if !ok {
+		t.Fatalf("no model %q, want one of %q", name, slices.Sorted(maps.Keys(realLanguageModels)))
+	}
+	c.writeTo(t, path)
 }
 
 // languageWriter builds the method.
@@ -72,12 +82,14 @@ type languageWriter struct {
 	m     pte.Method
 	chain pte.Chain
 	names map[string]int // indices of operators by name
+	at    int            // the arena of the next tensors: 0 those of all layers, 1 and 2 in turns those of a layer
+	used  int64          // of it
 }
 
 // forward builds method forward(tokens [1, S] int64, position [1] int64), which returns the logits of
 // the last token.
 func (w *languageWriter) forward() {
-	w.m.Name = "forward"
+	w.m.Name, w.m.Arenas = "forward", make([]pte.Arena, 3)
 	tokens, at := w.tensor(tensor.Int64, true, 1, w.tokens), w.tensor(tensor.Int64, false, 1)
 	position := w.value(pte.Value{Kind: tensor.KindInt})
 	w.call("aten::_local_scalar_dense", at, position)
@@ -87,8 +99,13 @@ func (w *languageWriter) forward() {
 		name, table, most = "quantized_decomposed::embedding_byte.dtype_out", w.constant(tensor.Int8, w.vocabulary, w.dim), 127
 	}
 	w.call(name, table, w.constant(tensor.Float32, w.vocabulary), w.none(), w.int(-most-1), w.int(most), tokens, w.none(), x)
-	for range w.layers {
-		x = w.layer(x, position)
+	caches := make([]int, 2*w.layers)
+	for i := range caches {
+		caches[i] = w.tensor(tensor.Float32, false, 1, w.tokens, w.kvHeads, w.head)
+	}
+	for i := range w.layers {
+		w.at, w.used = 1+i%2, 0
+		x = w.layer(x, position, caches[2*i], caches[2*i+1])
 	}
 	last := w.tensor(tensor.Float32, false, 1, w.dim)
 	w.call("aten::select_copy.int_out", x, w.int(1), w.int(-1), last)
@@ -102,16 +119,16 @@ func (w *languageWriter) forward() {
 }
 
 // layer adds attention, its output projection and the feed-forward network.
-func (w *languageWriter) layer(x, position int) int {
-	kv, head := w.kvHeads*w.headDim(), w.headDim()
-	q, k, v := w.rows(w.dim), w.rows(kv), w.rows(kv)
-	w.delegate(func(m *graphtest.Maker) *graph.Graph { return w.projections(m, w.dim, kv, kv) }, []int{x, w.meanSquare(x)}, []int{q, k, v})
+func (w *languageWriter) layer(x, position, keys, values int) int {
+	all, kv, head := w.heads*w.head, w.kvHeads*w.head, w.head
+	q, k, v := w.rows(all), w.rows(kv), w.rows(kv)
+	w.delegate(func(m *graphtest.Maker) *graph.Graph { return w.projections(m, all, kv, kv) }, []int{x, w.meanSquare(x)}, []int{q, k, v})
 	query, out := w.view(q, w.heads, head), w.tensor(tensor.Float32, true, 1, w.tokens, w.heads, head)
-	keys := w.cache(w.view(k, w.kvHeads, head), position)
-	values := w.cache(w.view(v, w.kvHeads, head), position)
+	w.update(keys, w.view(k, w.kvHeads, head), position)
+	w.update(values, w.view(v, w.kvHeads, head), position)
 	w.call("llama::custom_sdpa.out", query, keys, values, position, w.none(), w.value(pte.Value{Kind: tensor.KindDouble}),
 		w.value(pte.Value{Kind: tensor.KindBool, Bool: true}), w.none(), out)
-	attended, h := w.view(out, w.dim), w.rows(w.dim)
+	attended, h := w.view(out, all), w.rows(w.dim)
 	w.delegate(w.residual, []int{attended, x}, []int{h})
 	y := w.rows(w.dim)
 	w.delegate(w.feedForward, []int{h, w.meanSquare(h)}, []int{y})
@@ -135,12 +152,10 @@ func (w *languageWriter) meanSquare(x int) int {
 	return mean
 }
 
-// cache adds a cache and its update with x, with the redundant views of exported programs.
-func (w *languageWriter) cache(x, position int) int {
-	head := w.headDim()
-	cache := w.tensor(tensor.Float32, false, 1, w.tokens, w.kvHeads, head)
-	w.call("llama::update_cache.out", w.view(w.view(x, w.kvHeads*head), w.kvHeads, head), cache, position, w.tensor(tensor.Float32, false, 1))
-	return cache
+// update adds the update of a cache with x, with the redundant views of exported programs.
+func (w *languageWriter) update(cache, x, position int) {
+	rows := w.view(w.view(x, w.kvHeads*w.head), w.kvHeads, w.head)
+	w.call("llama::update_cache.out", rows, cache, position, w.tensor(tensor.Float32, false, 1))
 }
 
 // view adds a view of x with sizes [1, S, sizes…].

@@ -33,6 +33,19 @@ func Discard(b []byte) {
 	advise(b, unix.MADV_DONTNEED)
 }
 
+// Move gives the memory of the whole pages of from to those of to, which have as many; from then reads as zeros. Both are of mappings of
+// MapMemory or MapSparse. It takes microseconds, page faults and their zeros milliseconds. If the kernel cannot, it changes nothing
+// and returns false.
+func Move(to, from []byte) bool {
+	to, from = wholePages(to), wholePages(from)
+	if len(to) == 0 || len(to) != len(from) {
+		return false
+	}
+	_, err := unix.MremapPtr(unsafe.Pointer(&from[0]), uintptr(len(from)), unsafe.Pointer(&to[0]), uintptr(len(to)),
+		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP)
+	return err == nil
+}
+
 // Zero clears b, which must not be a mapping of a file. The memory of its whole pages is released until it is touched again.
 func Zero(b []byte) {
 	p := wholePages(b)

@@ -17,6 +17,9 @@ func Touch([]byte) {}
 // Discard does nothing: the bytes are unchanged.
 func Discard([]byte) {}
 
+// Move changes nothing and returns false: Linux can.
+func Move(_, _ []byte) bool { return false }
+
 // Zero clears b.
 func Zero(b []byte) { clear(b) }
 

@@ -72,6 +72,42 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
+// TestMove checks that pages of memory change places, without those beside them.
+func TestMove(t *testing.T) {
+	const size, part = 5 << 20, 3<<20 + 100
+	page := os.Getpagesize()
+	var list [2][]byte
+	for i := range list {
+		m, err := MapSparse(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		list[i] = m.Bytes()
+	}
+	from, to := list[0], list[1]
+	for _, at := range []int{0, 1 << 20, part - 1, part, size - 1} {
+		from[at], to[at] = 7, 9
+	}
+	if Move(to[:part], from[:part+page]) {
+		t.Fatal("parts of different sizes")
+	}
+	if !Move(to[:part], from[:part]) {
+		t.Skip("the system does not move memory")
+	}
+	if n := Resident(from); n != int64(2*page) {
+		t.Errorf("%d bytes left, want those of the last two pages", n)
+	}
+	for _, c := range []struct {
+		at       int
+		from, to byte
+	}{{0, 0, 7}, {1 << 20, 0, 7}, {part - 1, 7, 9}, {part, 7, 9}, {size - 1, 7, 9}} {
+		if from[c.at] != c.from || to[c.at] != c.to {
+			t.Errorf("byte %d: got %d and %d, want %d and %d", c.at, from[c.at], to[c.at], c.from, c.to)
+		}
+	}
+}
+
 // flagsAt returns the line of /proc/self/smaps with the flags of the area of b.
 func flagsAt(t *testing.T, b []byte) string {
 	t.Helper()

@@ -3,6 +3,7 @@ package collect
 
 import (
 	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"time"
 )
@@ -10,30 +11,49 @@ import (
 // Loaded collects what a load has left.
 func Loaded() { debug.FreeOSMemory() }
 
-// idle is how long a server has no requests before it returns memory to the system.
-const idle = 10 * time.Second
-
-var (
-	requests atomic.Int64
-	watched  atomic.Bool // a look is to come
+const (
+	idle   = 10 * time.Second // the time between looks
+	little = 4 << 20          // bytes that an idle server allocates in that time at most: it is asked for its state and its metrics
 )
 
-// Answered notes the end of a request. After the last one for a while, garbage is collected, and its memory returned to the system: nobody
-// allocates any more, so that no collection would come by itself.
+var (
+	watched atomic.Bool  // a look is to come
+	freed   atomic.Bool  // a collection would return memory, whatever has been allocated
+	last    atomic.Int64 // what had been allocated at the last collection
+)
+
+// Answered notes the end of a request. Once little is allocated, garbage is collected, and its memory returned to the system: no collection
+// would come by itself.
 func Answered() {
-	requests.Add(1)
 	if watched.CompareAndSwap(false, true) {
-		time.AfterFunc(idle, func() { look(0) })
+		n := allocated()
+		time.AfterFunc(idle, func() { look(n) })
 	}
 }
 
-// look returns memory if no request has ended since the last look, at which there were n.
+// Freed is Answered for what a server has kept.
+func Freed() {
+	freed.Store(true)
+	Answered()
+}
+
+// look collects if little has been allocated since the last look, when it was n bytes in all.
 func look(n int64) {
-	now := requests.Load()
-	if now != n {
+	now := allocated()
+	if now-n > little {
 		time.AfterFunc(idle, func() { look(now) })
 		return
 	}
 	watched.Store(false)
-	debug.FreeOSMemory()
+	if freed.Swap(false) || now-last.Load() > little {
+		debug.FreeOSMemory()
+		last.Store(now)
+	}
+}
+
+// allocated returns the bytes that have been allocated on the heap so far.
+func allocated() int64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64())
 }

@@ -20,6 +20,7 @@ type memory struct {
 	callers map[int][]byte // storage to the bytes that the caller has bound
 
 	pages  []*cpu.Mapping // with arenas and state first
+	work   []byte         // the arenas, in pages that are mapped; nil if they are not
 	sparse bool           // runs touch only what their sizes need
 	fixed  int64          // bytes outside of pages
 }
@@ -101,10 +102,13 @@ func (mem *memory) cut(list []part) {
 	if mem.sparse {
 		mapPages = cpu.MapSparse
 	}
-	all := mem.allocate(int(size), mapPages)
-	for _, x := range list {
-		x.set(all[:x.bytes:x.bytes])
-		all = all[(x.bytes+tensor.Padding+tensor.Alignment-1)&^(tensor.Alignment-1):]
+	all, at := mem.allocate(int(size), mapPages), int64(0)
+	for i, x := range list {
+		x.set(all[at : at+x.bytes : at+x.bytes])
+		at += (x.bytes + tensor.Padding + tensor.Alignment - 1) &^ (tensor.Alignment - 1)
+		if i == len(mem.arenas)-1 && len(mem.pages) > 0 {
+			mem.work = all[:at]
+		}
 	}
 }
 

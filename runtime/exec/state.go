@@ -173,18 +173,26 @@ func (m *Instance) Shrink() error {
 		for _, arena := range m.memory.arenas {
 			cpu.Discard(arena)
 		}
-		for i := range m.inputs {
-			if in := &m.inputs[i]; in.bound != nil && !in.callers {
-				in.set = false
-			}
+		m.forget()
+	}
+	if len(m.repeated) > 0 {
+		for _, r := range m.repeated {
+			r.forget()
 		}
-		m.executed = false
+		m.released()
 	}
-	for _, r := range m.repeated {
-		r.forget()
-	}
-	m.released()
 	return nil
+}
+
+// forget unsets inputs and outputs, whose memory is another one now.
+func (m *Instance) forget() {
+	for i := range m.inputs {
+		if in := &m.inputs[i]; in.bound != nil && !in.callers {
+			in.set = false
+		}
+	}
+	m.executed = false
+	m.released()
 }
 
 // released reports memory that has gone back to the system. The next run allocates it again, and looks at it.

@@ -418,8 +418,19 @@ func (g *generator) settle(now time.Time) (next time.Duration) {
 	for len(g.idle) > 1 {
 		g.drop(0)
 	}
+	g.lighten(g.idle[0])
 	_ = g.model.Shrink() // frees memory only
+	g.shared = g.model.SharedBytes()
 	return 0
+}
+
+// lighten empties an idle session whose text has more than a twentieth of the memory of what it is computed with again. The caller
+// holds mu.
+func (g *generator) lighten(h *held) {
+	if f, err := h.session.Footprint(); err == nil && f.Memory > f.Weights/20 && h.session.Reset() == nil {
+		h.tokens, h.owner, h.warm = nil, owner{}, true
+		g.cool(h)
+	}
 }
 
 // drop closes an idle session. The caller holds mu.

@@ -221,4 +221,10 @@ func TestIdleSessions(t *testing.T) {
 		}
 		g.mu.Unlock()
 	}
+	h := g.idle[0] // of a small model: its text is soon computed again
+	f, err := h.session.Footprint()
+	tokens, err2 := h.session.Tokens()
+	if err := errors.Join(err, err2); len(tokens) > 0 || len(h.tokens) > 0 || h.owner != (owner{}) || err != nil {
+		t.Errorf("the last session has %d tokens, %d bytes beside weights of %d, %v; want it empty", len(tokens), f.Memory, f.Weights, err)
+	}
 }

@@ -71,8 +71,8 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 // observeTexts counts the texts that are kept. What those that are dropped have left is collected.
 func (m *served) observeTexts(sessions int, bytes int64) {
 	m.counts.texts.keep(m.Name, sessions, bytes)
-	if sessions < 0 {
-		collect.Answered()
+	if sessions < 0 || bytes < 0 {
+		collect.Freed()
 	}
 }
 

@@ -88,7 +88,11 @@ func (u *unfolder) operands(to *Node, n *delegate.Node) {
 		c, name := -1, [...]string{"operand", "filter", "bias"}[min(i, 2)]
 		if k < len(n.Constants) {
 			t := n.Constants[k]
-			c = u.p.constant(u.seen, weight.New(u.constantName(to.ID, name), t.DType, t.Sizes, nil, t.Data, u.info.Operands[v].Elements))
+			var e *delegate.Elements
+			if f := u.info.Operands[v].Elements; f != nil {
+				e = f()
+			}
+			c = u.p.constant(u.seen, weight.New(u.constantName(to.ID, name), t.DType, t.Sizes, nil, t.Data, e))
 			k++
 		}
 		if c >= 0 {

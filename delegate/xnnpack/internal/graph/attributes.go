@@ -126,7 +126,7 @@ func (g *Graph) addQuant(v int, name string, add func(name string, value any)) {
 	case PerChannel:
 		add(name+" scales", fmt.Sprintf("%d, of the channels of dimension %d, %s", len(q.Scales), q.ChannelDim, span32(q.Scales)))
 	case PerGroup:
-		add(name+" scales", fmt.Sprintf("%d, of groups of %d elements, %s", len(q.Blocks), q.GroupSize, span32(g.Values[v].blockScales())))
+		add(name+" scales", fmt.Sprintf("%d, of groups of %d elements, %s", len(q.Blocks), q.GroupSize, spanOfBlocks(q.Blocks)))
 	}
 }
 
@@ -137,10 +137,18 @@ func span32(list []float32) string {
 	return fmt.Sprintf("%v to %v", slices.Min(list), slices.Max(list))
 }
 
+// spanOfBlocks is span32 for scales of groups. They are positive, so that their bits have the order of the numbers.
+func spanOfBlocks(list []uint16) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return span32(blockScales([]uint16{slices.Min(list), slices.Max(list)}))
+}
+
 // blockScales returns the scales of groups as numbers.
-func (x *Value) blockScales() []float32 {
-	list := make([]float32, len(x.Quant.Blocks))
-	for i, b := range x.Quant.Blocks {
+func blockScales(blocks []uint16) []float32 {
+	list := make([]float32, len(blocks))
+	for i, b := range blocks {
 		list[i] = math.Float32frombits(uint32(b) << 16)
 	}
 	return list
@@ -158,7 +166,7 @@ func (x *Value) Elements() *delegate.Elements {
 	case PerChannel:
 		e.Scales = x.Quant.Scales
 	case PerGroup:
-		e.Scales, e.Group = x.blockScales(), x.Quant.GroupSize
+		e.Scales, e.Group = blockScales(x.Quant.Blocks), x.Quant.GroupSize
 	default:
 		return nil
 	}
