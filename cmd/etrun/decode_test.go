@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -32,7 +34,7 @@ func program(t *testing.T, inputs, sizes []int) string {
 		Values: []pte.Value{value(), value(), value(), {Kind: tensor.KindInt, Int: 1}},
 		Chains: []pte.Chain{{Instructions: []pte.Instruction{{Kind: pte.KernelCall, Args: []int{0, 1, 3, 2, 2}}}}}}
 	if len(inputs) == 1 {
-		m.Values[1].Tensor.Storage, m.Values[1].Tensor.Data = pte.Constant, make([]byte, tensor.Float32.Size()*sizes[0]*sizes[1])
+		m.Values[1].Tensor.Storage, m.Values[1].Tensor.Data = pte.Constant, make([]byte, tensor.Float32.Size()*elements(sizes))
 	}
 	path := filepath.Join(t.TempDir(), "sum.pte")
 	write(t, path, ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{}))
@@ -145,6 +147,57 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestBoxesOfPictures finds boxes in pixels of the picture, and draws them.
+func TestBoxesOfPictures(t *testing.T) {
+	img := image.NewGray(image.Rect(0, 0, 40, 20)) // black but a white part
+	for y := 10; y < 15; y++ {
+		for x := 20; x < 30; x++ {
+			img.Pix[y*img.Stride+x] = 255
+		}
+	}
+	var b bytes.Buffer
+	must(t, png.Encode(&b, img))
+	path, drawn := filepath.Join(t.TempDir(), "x.png"), filepath.Join(t.TempDir(), "y.png")
+	write(t, path, b.Bytes())
+	for _, c := range []struct {
+		options string
+		want    [4]float32 // left, top, right, bottom
+	}{
+		{":resize=20x40,filter=nearest", [4]float32{20, 10, 30, 15}}, // center cropped to 20 x 20: columns 10 to 29
+		{":letterbox=0,filter=nearest", [4]float32{20, 10, 30, 14}},
+		{":pad=0,filter=nearest", [4]float32{20, 10, 30, 14}},
+		{":resize=20x20,filter=nearest", [4]float32{20, 10, 30, 15}},
+	} {
+		line := program(t, []int{0}, []int{1, 1, 20, 20}) + " -i " + path + c.options + " --decode map:threshold=0.5,grow=0,least=1 --json --draw " + drawn
+		out, notes, code := runCLI(t, line)
+		report := struct {
+			Calls []struct {
+				Outputs []struct {
+					Decoded []struct{ Left, Top, Right, Bottom float32 }
+				}
+			}
+		}{}
+		if code != 0 || json.Unmarshal([]byte(out), &report) != nil || len(report.Calls[0].Outputs[0].Decoded) != 1 {
+			t.Errorf("%s: code %d: %s%s", c.options, code, out, notes)
+			continue
+		}
+		d := report.Calls[0].Outputs[0].Decoded[0]
+		if got := [4]float32{d.Left, d.Top, d.Right, d.Bottom}; got != c.want {
+			t.Errorf("%s: got %v, want %v", c.options, got, c.want)
+		}
+		m, err := png.Decode(strings.NewReader(contents(t, drawn)))
+		must(t, err)
+		if r, g, _, _ := m.At(int(d.Left), int(d.Bottom)-1).RGBA(); m.Bounds() != img.Bounds() || r>>8 != 230 || g>>8 != 25 {
+			t.Errorf("%s: the drawing is %v with %d, %d at the corner", c.options, m.Bounds(), r>>8, g>>8)
+		}
+	}
+	for args, want := range map[string]string{" --draw y.png": "--draw draws what --decode finds", " --decode spans --draw " + drawn: "with one picture"} {
+		if _, notes, code := runCLI(t, sumProgram(t, 5)+" -i zeros -i zeros"+args); code != 2 || !strings.Contains(notes, want) {
+			t.Errorf("%s: code %d, %s, want %s", args, code, notes, want)
+		}
+	}
+}
+
 // TestEvalTexts compares texts with those of samples.
 func TestEvalTexts(t *testing.T) {
 	program, folder := program(t, []int{0}, []int{3, 3}), t.TempDir()
@@ -166,6 +219,14 @@ func TestEvalTexts(t *testing.T) {
 	if _, notes, code := runCLI(t, line+":blank=0 --decode spans"); code == 0 {
 		t.Errorf("two decoders: no error: %s", notes)
 	}
+}
+
+func elements(sizes []int) int {
+	n := 1
+	for _, size := range sizes {
+		n *= size
+	}
+	return n
 }
 
 func contents(t *testing.T, path string) string {

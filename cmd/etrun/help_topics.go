@@ -29,7 +29,7 @@ type topic struct {
 var topics = map[string][]topic{
 	"run": {
 		{"Inputs", []string{"method", "input", "next", "feed", "jsonl", "reset", "seed"}},
-		{"Outputs", []string{"output", "output-dir", "output-npz", "decode", "top-k", "softmax", "labels"}},
+		{"Outputs", []string{"output", "output-dir", "output-npz", "decode", "draw", "top-k", "softmax", "labels"}},
 		{"Time and values of instructions", []string{"repeat", "profile", "trace", "etdump", "etdump-values", "pprof", "flame", "dump-intermediates", "trap-nan"}},
 	},
 	"generate": {

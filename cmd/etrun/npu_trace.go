@@ -66,7 +66,7 @@ func (t *npuTrace) run(ctx context.Context, path string) error {
 	if err := s.Prepare(ctx, t.calls); err != nil {
 		return err
 	}
-	if err := s.Once(ctx, func(k int, st *session.Step) error { return t.keep(s, k, st) }); err != nil || !t.JSON {
+	if err := s.Once(ctx, func(k int, st *session.Step) error { return t.keep(ctx, s, k, st) }); err != nil || !t.JSON {
 		return err
 	}
 	return t.WriteJSON(newRunReport(s, &t.outcome, t.Seed))

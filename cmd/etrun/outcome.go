@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"slices"
 	"strings"
 
@@ -23,6 +25,8 @@ type outcome struct {
 	dir, npz string // from the command line, empty if not set
 	targets  targets
 	decoders decoders
+	drawing  string       // a file, empty for none
+	drawn    *output.File // the first call's picture
 	scores   output.Scores
 	labels   string   // a file, empty for none
 	symbols  []string // its lines, with the spaces that can be symbols of texts
@@ -72,6 +76,7 @@ func (o *outcome) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.npz, "output-npz", "", "write the outputs as NumPy arrays in logical order to `FILE`.npz")
 	flags.Var(&o.decoders, "decode", "read what output N, by default 0, means: as ctc (texts, with the symbols of --labels), spans, boxes or map; "+
 		"may be repeated")
+	flags.StringVar(&o.drawing, "draw", "", "draw the boxes of --decode on the picture, and write it to `FILE`.png")
 	flags.IntVar(&o.scores.Top, "top-k", 0, "show the `K` largest elements of single-row outputs (default: 5 for logits)")
 	flags.BoolVar(&o.scores.Softmax, "softmax", false, "show them as probabilities")
 	flags.StringVar(&o.labels, "labels", "", "label them with the lines of `FILE`, one per class, or a JSON list")
@@ -79,7 +84,7 @@ func (o *outcome) addFlags(flags *pflag.FlagSet) {
 
 // files returns all output paths, to find those that are standard output.
 func (o *outcome) files() []string {
-	paths := []string{o.npz}
+	paths := []string{o.npz, o.drawing}
 	for _, t := range o.targets {
 		paths = append(paths, t.Path)
 	}
@@ -96,6 +101,14 @@ func (o *outcome) create(ctx context.Context) (err error) {
 	}
 	if o.dir != "" {
 		if o.folder, err = output.Open(ctx, o.dir); err != nil {
+			return err
+		}
+	}
+	if o.drawing != "" {
+		if len(o.decoders) == 0 {
+			return session.Usage("--draw draws what --decode finds; add --decode boxes or --decode map")
+		}
+		if o.drawn, err = output.CreateFile(ctx, o.drawing); err != nil {
 			return err
 		}
 	}
@@ -116,6 +129,11 @@ func (o *outcome) commit() error {
 			return err
 		}
 	}
+	if o.drawn != nil {
+		if err := o.drawn.Commit(); err != nil {
+			return err
+		}
+	}
 	if o.folder != nil {
 		return o.folder.Commit()
 	}
@@ -130,13 +148,16 @@ func (o *outcome) close() {
 	if o.folder != nil {
 		o.folder.Close()
 	}
+	if o.drawn != nil {
+		o.drawn.Close()
+	}
 	if o.archive != nil {
 		o.archive.Close()
 	}
 }
 
 // keep copies the outputs of call k of a session while they are valid.
-func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
+func (o *outcome) keep(ctx context.Context, s *session.Session, k int, st *session.Step) error {
 	outputs, err := st.Outputs()
 	if err != nil {
 		return err
@@ -165,18 +186,27 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 		}
 	}
 	if err == nil {
-		err = o.decode(outputs, st, entries)
+		err = o.decode(ctx, outputs, k, st, entries)
 	}
 	o.entries = append(o.entries, entries)
 	return err
 }
 
 func (o *outcome) scene(st *session.Step) *output.Scene {
-	return &output.Scene{Symbols: o.symbols, Labels: o.scores.Labels, Seconds: st.Seconds()}
+	return &output.Scene{Symbols: o.symbols, Labels: o.scores.Labels, Seconds: st.Seconds(), Place: st.Place()}
 }
 
-// decode shows what outputs mean, or adds it to their entries.
-func (o *outcome) decode(outputs []*tensor.Value, st *session.Step, entries []output.Entry) error {
+// decode shows what outputs mean, or adds it to their entries, and draws it on the picture of the first call.
+func (o *outcome) decode(ctx context.Context, outputs []*tensor.Value, k int, st *session.Step, entries []output.Entry) (err error) {
+	var m *image.NRGBA
+	if o.drawn != nil && k == 0 {
+		if m, err = st.Picture(ctx); err != nil {
+			return err
+		}
+		if m == nil {
+			return session.Usage("--draw is for calls with one picture among their inputs")
+		}
+	}
 	for _, d := range o.decoders {
 		found, err := d.Decode(outputs, o.scene(st))
 		if err != nil {
@@ -188,8 +218,14 @@ func (o *outcome) decode(outputs []*tensor.Value, st *session.Step, entries []ou
 		if !o.JSON {
 			d.Print(o.Out, found)
 		}
+		if m != nil {
+			output.Draw(m, found)
+		}
 	}
-	return nil
+	if m == nil {
+		return nil
+	}
+	return png.Encode(o.drawn, m)
 }
 
 // warn reports flags without effect.

@@ -168,7 +168,7 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	}
 	if err := s.Once(ctx, func(k int, st *session.Step) error {
 		r.sayDistances(st.Callee)
-		return r.keep(s, k, st)
+		return r.keep(ctx, s, k, st)
 	}); err != nil {
 		return errors.Join(err, r.profileSoFar(err))
 	}

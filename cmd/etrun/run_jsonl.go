@@ -50,7 +50,7 @@ func (r *runCommand) checkLines() error {
 	if len(r.feed) > 0 {
 		return session.Usage("--feed is for the frames of a recording and the calls after --next")
 	}
-	if r.repeat > 1 || r.JSON || len(r.targets) > 0 || r.dir != "" || r.npz != "" || r.profileFlags.wanted() || r.Intermediates.Wanted() {
+	if r.repeat > 1 || r.JSON || len(r.targets) > 0 || r.drawing != "" || r.dir != "" || r.npz != "" || r.profileFlags.wanted() || r.Intermediates.Wanted() {
 		return session.Usage("--jsonl writes a line with the outputs for each line of inputs; remove --repeat, --json, --output and the flags " +
 			"of profiles")
 	}

@@ -1,6 +1,9 @@
 package picture
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // geometry has the sizes of a conversion: an image of w×h pixels is resized, then cropped.
 type geometry struct {
@@ -9,6 +12,7 @@ type geometry struct {
 	cropH, cropW   int
 	padH, padW     int // with padding; 0: no padding
 	pad            byte
+	corner         bool
 	filter         Filter
 	channels, elem int
 }
@@ -38,7 +42,7 @@ func (r Recipe) plan(pic header, f frame, want Want) (geometry, error) {
 	if pic.h > maxPixels/w {
 		return geometry{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, want at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
 	}
-	y := geometry{h: pic.h, w: pic.w, toH: h, toW: w, cropH: min(h, f.height), cropW: min(w, f.width), pad: r.Pad, filter: r.Filter,
+	y := geometry{h: pic.h, w: pic.w, toH: h, toW: w, cropH: min(h, f.height), cropW: min(w, f.width), pad: r.Pad, corner: r.Corner, filter: r.Filter,
 		channels: f.channels, elem: want.DType.Size()}
 	if r.Letterbox {
 		y.padH, y.padW = f.height, f.width
@@ -93,10 +97,36 @@ func (y *geometry) memory() int64 {
 func (y *geometry) apply(p Pixels) Pixels {
 	p = p.Resize(y.toH, y.toW, y.filter).crop(y.cropH, y.cropW)
 	if y.padH > 0 {
-		p = p.pad(y.padH, y.padW, (y.padH-p.H)/2, (y.padW-p.W)/2, y.pad)
+		top, left := y.margins()
+		p = p.pad(y.padH, y.padW, top, left, y.pad)
 	}
 	return p
 }
+
+// margins returns the padding before the picture.
+func (y *geometry) margins() (top, left int) {
+	if y.padH == 0 || y.corner {
+		return 0, 0
+	}
+	return (y.padH - y.cropH) / 2, (y.padW - y.cropW) / 2
+}
+
+// Place says where a point of an input is in the picture, after it was turned upright: add Left and Top, then multiply by ScaleX and ScaleY.
+type Place struct {
+	Left, Top      float32
+	ScaleX, ScaleY float32
+	W, H           int // of the picture
+	InputW, InputH int
+}
+
+func (y *geometry) place() Place {
+	top, left := y.margins()
+	return Place{float32(cropped(y.toW, y.cropW) - left), float32(cropped(y.toH, y.cropH) - top),
+		float32(y.w) / float32(y.toW), float32(y.h) / float32(y.toH), y.w, y.h, max(y.cropW, y.padW), max(y.cropH, y.padH)}
+}
+
+// cropped returns the pixels before a crop of n.
+func cropped(of, n int) int { return int(math.RoundToEven(float64(of-n) / 2)) }
 
 // String describes the conversion.
 func (y *geometry) String() string {

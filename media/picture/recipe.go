@@ -26,6 +26,7 @@ type Recipe struct {
 	Height    int  // scale to exactly Height by Width; 0: to cover the input
 	Width     int  //
 	Letterbox bool // scale to fit into the input, keeping the aspect ratio, and pad both sides
+	Corner    bool // pad below and at the right only
 	Pad       byte // sample of the padding
 	Multiple  int  // then truncate both sides of the scaled size to multiples of this; 0: 1
 	Filter    Filter

@@ -225,8 +225,7 @@ func (p Pixels) crop(h, w int) Pixels {
 	if h == p.H && w == p.W {
 		return p
 	}
-	top := int(math.RoundToEven(float64(p.H-h) / 2))
-	left := int(math.RoundToEven(float64(p.W-w) / 2))
+	top, left := cropped(p.H, h), cropped(p.W, w)
 	out := Pixels{h, w, p.C, make([]byte, 0, h*w*p.C)}
 	for y := range h {
 		row := ((top+y)*p.W + left) * p.C

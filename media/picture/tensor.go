@@ -3,6 +3,7 @@ package picture
 import (
 	"context"
 	"fmt"
+	"image"
 	"math"
 
 	"github.com/etrun-go/etrun/internal/exif"
@@ -14,6 +15,7 @@ type Input struct {
 	*tensor.Tensor
 	Applied string // the conversion
 	Cut     string // what of the image was cut off without a request, empty for nothing
+	Place   Place  // of the input in the image
 	Next    int    // the next attempt with another size, if the program does not accept this one; -1 for none
 }
 
@@ -36,6 +38,31 @@ func Tensor(ctx context.Context, file []byte, r Recipe, want Want) (Input, error
 	case <-ctx.Done():
 		return Input{}, context.Cause(ctx)
 	}
+}
+
+// Image decodes an image, upright unless it is wanted as stored. limit bounds the bytes of the decoder and the pixels.
+func Image(ctx context.Context, file []byte, stored bool, limit int64) (*image.NRGBA, error) {
+	h, err := examine(file)
+	if err != nil {
+		return nil, err
+	}
+	const pixel = 4
+	if need := h.memory + pixel*int64(h.w)*int64(h.h); need > limit {
+		return nil, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes, the remaining limit is %d", ErrLimit, h.format, h.w, h.h, need, limit)
+	}
+	o := exif.Upright
+	if !stored {
+		o = exif.Of(file)
+	}
+	p, err := decode(ctx, file, 3, o)
+	if err != nil {
+		return nil, err
+	}
+	m := image.NewNRGBA(image.Rect(0, 0, p.W, p.H))
+	for i := range p.W * p.H {
+		copy(m.Pix[pixel*i:], append(p.Data[3*i:3*i+3:3*i+3], 255))
+	}
+	return m, nil
 }
 
 func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (in Input, err error) {
@@ -83,7 +110,7 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (in Input, e
 	if !r.sized() || want.Dynamic && r.CropH == 0 {
 		in.Cut = way.cut()
 	}
-	in.Next = r.next(h, f, want)
+	in.Next, in.Place = r.next(h, f, want), way.place()
 	return in, nil
 }
 

@@ -3,6 +3,7 @@ package input
 import (
 	"context"
 	"errors"
+	"image"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -48,6 +49,14 @@ func (s *Sized) Next(ctx context.Context) (v tensor.Value, ok bool) {
 	return tensor.TensorValue(s.made.Tensor), true
 }
 
+// Place says where points of the input are in the picture.
+func (s *Sized) Place() picture.Place { return s.made.Place }
+
+// Image returns the picture itself.
+func (s *Sized) Image(ctx context.Context) (*image.NRGBA, error) {
+	return picture.Image(ctx, s.file, s.recipe.Stored, s.want.Limit)
+}
+
 // Say notes how the picture is converted.
 func (s *Sized) Say() {
 	s.say("input %d: %s: %s", s.Input, s.path, s.made.Applied)
@@ -81,9 +90,9 @@ func (r *Resolver) picture(ctx context.Context, index int, src source, slot etru
 		return nil, err
 	}
 	p.Say()
-	need := int64(p.made.NBytes())
+	r.Shown = append(r.Shown, p)
 	if p.next >= 0 {
-		r.Pictures, need = append(r.Pictures, p), need+int64(len(file))
+		r.Pictures = append(r.Pictures, p)
 	}
-	return p.made.Tensor, r.take(need)
+	return p.made.Tensor, r.take(int64(p.made.NBytes()) + int64(len(file)))
 }

@@ -18,10 +18,10 @@ var presets = map[string]map[string][]float32{
 }
 
 // recipeKeys are the keys of recipes of pictures.
-var recipeKeys = []string{"size", "resize", "long", "letterbox", "multiple", "filter", "crop", "scale", "mean", "std", "order", "layout", "orientation"}
+var recipeKeys = []string{"size", "resize", "long", "letterbox", "pad", "multiple", "filter", "crop", "scale", "mean", "std", "order", "layout", "orientation"}
 
 // parseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto,orientation=exif". size, or resize, is the shorter side or
-// HxW, long the longer one, letterbox the sample of the padding, multiple what divides both sides, filter how sizes change, crop a side or
+// HxW, long the longer one, letterbox the sample of the padding, pad likewise below and at the right only, multiple what divides both sides, filter how sizes change, crop a side or
 // HxW, scale the factor of samples, order rgb or bgr; a value without a key continues the list before it.
 func parseRecipe(text string) (picture.Recipe, error) {
 	var r picture.Recipe
@@ -65,10 +65,10 @@ func setRecipe(r *picture.Recipe, key string, values []string) (err error) {
 		r.Long, err = number(values[0], maxSide)
 	case "multiple":
 		r.Multiple, err = number(values[0], maxSide)
-	case "letterbox":
+	case "letterbox", "pad":
 		n := 0
 		n, err = number(values[0], 255)
-		r.Letterbox, r.Pad = true, byte(n)
+		r.Letterbox, r.Pad, r.Corner = true, byte(n), key == "pad"
 	case "filter":
 		filter, ok := picture.FilterNamed(values[0])
 		if r.Filter = filter; !ok {

@@ -23,6 +23,7 @@ type Resolver struct {
 
 	Attempt  int      // at the size of pictures for inputs of dynamic sizes
 	Pictures []*Sized // those that have further attempts
+	Shown    []*Sized // all pictures
 	Frames   *Frames  // of a recording in frames, nil for none
 
 	files []*openfile.File // opened by the current call of Resolve

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/media/decode"
+	"github.com/etrun-go/etrun/media/picture"
 )
 
 // Decoder reads what an output means.
@@ -29,9 +30,10 @@ var ErrDecode = errors.New("decode")
 
 // Scene is what decoders know of the call.
 type Scene struct {
-	Symbols []string // of texts
-	Labels  []string // of boxes, printable
-	Seconds float64  // from one frame to the next, 0 if unknown
+	Symbols []string       // of texts
+	Labels  []string       // of boxes, printable
+	Seconds float64        // from one frame to the next, 0 if unknown
+	Place   *picture.Place // of the input in the call's picture, nil if it has none
 }
 
 // decoding is a row of the table of decoders: its settings with their defaults, and the function.
@@ -177,12 +179,18 @@ type box struct {
 	Label string `json:"label,omitempty"`
 }
 
-func labelled(list []decode.Box, labels []string) []box {
+// boxes returns boxes in pixels of the picture, within it, with their labels. Without a picture they are in those of the input.
+func (of *Scene) boxes(list []decode.Box) []box {
 	out := []box{}
 	for _, b := range list {
 		x := box{Box: b}
-		if b.Class < len(labels) {
-			x.Label = labels[b.Class]
+		if p := of.Place; p != nil {
+			within := func(v float32, most int) float32 { return min(max(v, 0), float32(most)) }
+			x.Left, x.Right = within((b.Left+p.Left)*p.ScaleX, p.W), within((b.Right+p.Left)*p.ScaleX, p.W)
+			x.Top, x.Bottom = within((b.Top+p.Top)*p.ScaleY, p.H), within((b.Bottom+p.Top)*p.ScaleY, p.H)
+		}
+		if b.Class < len(of.Labels) {
+			x.Label = of.Labels[b.Class]
 		}
 		out = append(out, x)
 	}
@@ -204,7 +212,7 @@ func decodeBoxes(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: output %d: %w", ErrDecode, d.text, d.Index, err)
 	}
-	return labelled(decode.Best(list, d.number("overlap"), decode.MaxBoxes), of.Labels), nil
+	return of.boxes(decode.Best(list, d.number("overlap"), decode.MaxBoxes)), nil
 }
 
 // decodeMap reads one picture's map of probabilities.
@@ -219,7 +227,14 @@ func decodeMap(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any, 
 	}
 	o := decode.MapOptions{Threshold: d.number("threshold"), Score: d.number("score"), Grow: d.number("grow"), Least: int(d.numbers["least"])}
 	list := decode.Map(values, s[1], s[0], o)
-	return labelled(list[:min(len(list), decode.MaxBoxes)], of.Labels), nil
+	if p := of.Place; p != nil && (p.InputW != s[1] || p.InputH != s[0]) { // the map is smaller than the input
+		x, y := float32(p.InputW)/float32(s[1]), float32(p.InputH)/float32(s[0])
+		for i := range list {
+			b := &list[i]
+			b.Left, b.Right, b.Top, b.Bottom = b.Left*x, b.Right*x, b.Top*y, b.Bottom*y
+		}
+	}
+	return of.boxes(list[:min(len(list), decode.MaxBoxes)]), nil
 }
 
 // Print writes what was decoded as text.

@@ -3,10 +3,12 @@ package session
 import (
 	"context"
 	"fmt"
+	"image"
 	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/picture"
 )
 
 // series runs a call for each frame of a recording. Its outputs are those of all frames, along a new first dimension.
@@ -22,6 +24,23 @@ func (s *Step) Seconds() float64 {
 		return 0
 	}
 	return s.series.Seconds
+}
+
+// Place says where points of the input are in the call's picture; nil if it has none, or several.
+func (s *Step) Place() *picture.Place {
+	if len(s.shown) != 1 {
+		return nil
+	}
+	p := s.shown[0].Place()
+	return &p
+}
+
+// Picture returns the call's picture; nil if it has none, or several.
+func (s *Step) Picture(ctx context.Context) (*image.NRGBA, error) {
+	if len(s.shown) != 1 {
+		return nil, nil
+	}
+	return s.shown[0].Image(ctx)
 }
 
 func (s *Step) executeSeries(ctx context.Context) error {
@@ -97,7 +116,7 @@ func (s *Step) output(i int) (tensor.Value, error) {
 
 // keeps makes the values of a resolver those of the step.
 func (s *Step) keeps(r *input.Resolver, values []tensor.Value) {
-	s.Values, s.pictures, s.series = values, r.Pictures, nil
+	s.Values, s.pictures, s.shown, s.series = values, r.Pictures, r.Shown, nil
 	if r.Frames != nil {
 		s.series = &series{Frames: r.Frames, limit: r.Limit}
 	}

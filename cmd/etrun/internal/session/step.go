@@ -18,6 +18,7 @@ type Step struct {
 
 	pictures []*input.Sized // among the values
 	attempt  int            // the last that the program accepted
+	shown    []*input.Sized // pictures
 	series   *series        // of a recording in frames, nil for one run
 	fed      []Fed          // outputs of the run before that are inputs
 	before   *Step          // with those of the first run, nil for none
