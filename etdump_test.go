@@ -128,7 +128,7 @@ func TestETDumpValues(t *testing.T) {
 	}
 }
 
-func compareETDump(t *testing.T, got []debugEvent, shown []seen) {
+func compareETDump(t *testing.T, got []debugEvent, shown []recordedValues) {
 	t.Helper()
 	var runs []int64
 	at := 0

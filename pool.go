@@ -109,7 +109,7 @@ func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 		return err
 	}
 	defer func() { <-p.turns }()
-	m, err := p.take(ctx)
+	m, err := p.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,9 +183,9 @@ func (p *Pool) queue(bound int) error {
 
 func (p *Pool) closedError() error { return fmt.Errorf("pool of method %q: %w", p.method, ErrClosed) }
 
-// take returns an idle instance or loads a new one.
-func (p *Pool) take(ctx context.Context) (m *Method, err error) {
-	if m = p.takeIdle(); m != nil {
+// acquire returns an idle instance or loads a new one.
+func (p *Pool) acquire(ctx context.Context) (m *Method, err error) {
+	if m = p.acquireIdle(); m != nil {
 		return m, nil
 	}
 	defer p.change(func(s *PoolStats) { // also if a method option panics
@@ -198,8 +198,8 @@ func (p *Pool) take(ctx context.Context) (m *Method, err error) {
 	return p.program.Load(ctx, p.method, p.config.methods...)
 }
 
-// takeIdle counts an instance in use and returns an idle one, nil if there is none.
-func (p *Pool) takeIdle() *Method {
+// acquireIdle counts an instance in use and returns an idle one, nil if there is none.
+func (p *Pool) acquireIdle() *Method {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stats.InUse++
@@ -260,7 +260,7 @@ func (p *Pool) Warm(ctx context.Context, fn func(*Method) error) error {
 		if err := p.enter(ctx, math.MaxInt); err != nil {
 			return err
 		}
-		m, err := p.take(ctx)
+		m, err := p.acquire(ctx)
 		if err != nil {
 			<-p.turns
 			return err

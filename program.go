@@ -94,7 +94,7 @@ func newProgram(ctx context.Context, f *file, c config, w *exec.Watch) (*Program
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
 	p.cleanUp()
-	p.hold(w)
+	p.reportMemory(w)
 	if err := w.Whole(trace.Open, f.path, p.FileBytes(), nil); err != nil {
 		p.Close()
 		return nil, loadError(f.path, "", err, ErrFormat)
@@ -118,8 +118,8 @@ func (p *Program) cleanUp() {
 	}, maps)
 }
 
-// hold reports what has changed of the memory of the files to observers.
-func (p *Program) hold(w *exec.Watch) {
+// reportMemory reports what has changed of the memory of the files to observers.
+func (p *Program) reportMemory(w *exec.Watch) {
 	p.mu.Lock()
 	now := int64(0)
 	for _, f := range p.files {
@@ -376,7 +376,7 @@ func (p *Program) load(ctx context.Context, w *exec.Watch, index int, options []
 	if m.shared, err = p.slots[index].Get(ctx, &p.shared); err != nil {
 		return nil, err
 	}
-	p.hold(w)
+	p.reportMemory(w)
 	m.in, err = exec.New(ctx, w, &p.shared, m.shared, m.options)
 	return m, err
 }

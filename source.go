@@ -53,7 +53,7 @@ func FS(files fs.FS, name string) Source {
 		if !info.Mode().IsRegular() {
 			return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 		}
-		return readWhole(ctx, name, f, info.Size(), r)
+		return readSized(ctx, name, f, info.Size(), r)
 	}}
 }
 
@@ -75,12 +75,12 @@ func Bytes(name string, data []byte) Source {
 // errors.
 func ReaderAt(name string, from io.ReaderAt, size int64) Source {
 	return Source{name, func(ctx context.Context, r reading) (*file, error) {
-		return readWhole(ctx, name, io.NewSectionReader(from, 0, size), size, r)
+		return readSized(ctx, name, io.NewSectionReader(from, 0, size), size, r)
 	}}
 }
 
-// readWhole reads size bytes, until ctx ends. It checks the format before it reads the rest.
-func readWhole(ctx context.Context, name string, from io.Reader, size int64, r reading) (*file, error) {
+// readSized reads size bytes, until ctx ends. It checks the format before it reads the rest.
+func readSized(ctx context.Context, name string, from io.Reader, size int64, r reading) (*file, error) {
 	if err := r.checkSize(name, size); err != nil {
 		return nil, err
 	}

@@ -16,19 +16,19 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// seen is a copy of the values of an event.
-type seen struct {
+// recordedValues is a copy of the values of an event.
+type recordedValues struct {
 	trace.Event
 	values []tensor.Value
 }
 
 // viewer copies the values that it observes.
-type viewer struct{ seen []seen }
+type viewer struct{ seen []recordedValues }
 
 func (*viewer) Wants() trace.Kinds { return trace.Values }
 
 func (o *viewer) Observe(e *trace.Event) {
-	s := seen{Event: *e}
+	s := recordedValues{Event: *e}
 	s.Values = slices.Clone(e.Values)
 	for i := range e.Values {
 		v := *e.Values[i].Value
@@ -67,7 +67,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func checkValues(t *testing.T, m *etrun.Method, list []seen) {
+func checkValues(t *testing.T, m *etrun.Method, list []recordedValues) {
 	t.Helper()
 	last := make(map[int]tensor.Value) // by value: as it was written
 	if end := list[len(list)-1]; end.Kind != trace.Written || end.Chain != -1 || len(end.values) != m.NumOutputs() {
@@ -116,7 +116,7 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 // TestValuesInsideDelegates checks that both engines report the same nodes with nearly the same
 // values, the last of which are the delegate's outputs.
 func TestValuesInsideDelegates(t *testing.T) {
-	var shown [2][]seen
+	var shown [2][]recordedValues
 	for i, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineAuto} {
 		o := &viewer{}
 		m := load(t, "testdata/digits/xnnpack.pte", etrun.WithDelegates(xnnpack.Backend{Engine: engine, Values: true}))

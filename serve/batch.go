@@ -140,7 +140,7 @@ func (b *batch) run() {
 		}
 		timer.Stop()
 	}
-	endTurn, err := b.owner.endpoint.turn(b.ctx)
+	endTurn, err := b.owner.endpoint.queued(b.ctx)
 	members := b.close()
 	if err == nil {
 		b.owner.endpoint.statistics.queue.add(len(members), time.Since(begun))

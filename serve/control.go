@@ -13,7 +13,7 @@ func (s *Server) LoadModel(name string, parameters map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return m.Load(s.home.ctx)
+	return m.Load(s.common.ctx)
 }
 
 // UnloadModel unloads a model for a request, if requests may do that. No model has others that depend on it.

@@ -22,7 +22,7 @@ func (m *Model) need(ctx context.Context) (*version, error) {
 }
 
 // wait waits until the load ends, or ctx.
-func (d *demand) wait(ctx context.Context) (*version, error) {
+func (d *pendingLoad) wait(ctx context.Context) (*version, error) {
 	select {
 	case <-d.done:
 	case <-ctx.Done():
@@ -45,7 +45,7 @@ func (m *Model) successor() *Model {
 }
 
 // join returns the current version, or the load to wait for, which it starts if there is none.
-func (m *Model) join() (*version, *demand, error) {
+func (m *Model) join() (*version, *pendingLoad, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == nil && m.next != nil {
@@ -59,20 +59,20 @@ func (m *Model) join() (*version, *demand, error) {
 		return m.current, nil, nil
 	case m.current != nil || !m.onDemand() || state == Failed && time.Now().Before(m.retry):
 		return nil, nil, m.notReady()
-	case m.demand == nil:
-		ctx, cancel := context.WithCancel(m.home.ctx)
-		m.demand = &demand{model: m, done: make(chan struct{}), cancel: cancel}
-		go m.fulfil(ctx, m.demand)
-	case int64(m.demand.waiters) >= m.queue.capacity:
+	case m.pending == nil:
+		ctx, cancel := context.WithCancel(m.common.ctx)
+		m.pending = &pendingLoad{model: m, done: make(chan struct{}), cancel: cancel}
+		go m.fulfil(ctx, m.pending)
+	case int64(m.pending.waiters) >= m.queue.capacity:
 		return nil, nil, &busyError{"the queue for the load of the model is full", loadPatience}
 	}
-	m.demand.waiters++
-	return nil, m.demand, nil
+	m.pending.waiters++
+	return nil, m.pending, nil
 }
 
 // leave ends the wait of a request whose time is over. If the load has ended meanwhile it returns the version, which the
 // caller must release.
-func (d *demand) leave() *version {
+func (d *pendingLoad) leave() *version {
 	d.model.mu.Lock()
 	defer d.model.mu.Unlock()
 	select {
@@ -88,23 +88,23 @@ func (d *demand) leave() *version {
 
 // fulfil loads the model for the requests that wait. Once there is memory for it the load continues even if none
 // waits any more: a model may take longer to load than a request waits.
-func (m *Model) fulfil(ctx context.Context, d *demand) {
+func (m *Model) fulfil(ctx context.Context, d *pendingLoad) {
 	for ctx != nil {
-		ctx = d.end(ctx, m.load(m.home.ctx, ctx, true))
+		ctx = d.end(ctx, m.load(m.common.ctx, ctx, true))
 	}
 }
 
 // end ends the wait for a load that has failed with err. If it was canceled because no request waited any more, and others
 // have come since, it returns the context of another load for these.
-func (d *demand) end(ctx context.Context, err error) (again context.Context) {
+func (d *pendingLoad) end(ctx context.Context, err error) (again context.Context) {
 	m := d.model
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.demand != d { // answered
+	if m.pending != d { // answered
 		return nil
 	}
-	if d.waiters > 0 && ctx.Err() != nil && errors.Is(err, context.Canceled) && m.home.ctx.Err() == nil {
-		again, d.cancel = context.WithCancel(m.home.ctx)
+	if d.waiters > 0 && ctx.Err() != nil && errors.Is(err, context.Canceled) && m.common.ctx.Err() == nil {
+		again, d.cancel = context.WithCancel(m.common.ctx)
 		return again
 	}
 	if d.err = err; m.state == Failed {
@@ -116,7 +116,7 @@ func (d *demand) end(ctx context.Context, err error) (again context.Context) {
 
 // answer passes a new version to the requests that wait. It is theirs before another load can unload it. m.mu is locked.
 func (m *Model) answer(v *version) {
-	if d := m.demand; d != nil {
+	if d := m.pending; d != nil {
 		d.version = v
 		v.users.Add(int64(d.waiters))
 		m.close(d)
@@ -124,8 +124,8 @@ func (m *Model) answer(v *version) {
 }
 
 // close ends the wait of all requests. m.mu is locked.
-func (m *Model) close(d *demand) {
-	m.demand = nil
+func (m *Model) close(d *pendingLoad) {
+	m.pending = nil
 	d.cancel()
 	close(d.done)
 }
@@ -147,9 +147,9 @@ func (m *Model) postpone() {
 	m.retry = time.Now().Add(m.pause)
 }
 
-// rest unloads the program, if the model is loaded on demand and may agrees. It does not wait for requests in progress. It
+// evict unloads the program, if the model is loaded on demand and may agrees. It does not wait for requests in progress. It
 // returns nil if the model remains loaded.
-func (m *Model) rest(why string, may func(v *version) bool) *version {
+func (m *Model) evict(why string, may func(v *version) bool) *version {
 	if !m.loading.TryLock() {
 		return nil
 	}
@@ -157,11 +157,11 @@ func (m *Model) rest(why string, may func(v *version) bool) *version {
 	var old *version
 	m.change(func() {
 		if m.config.OnDemand && m.current != nil && may(m.current) {
-			old, m.current, m.state, m.reason, m.resting = m.current, nil, Unloaded, why, true
+			old, m.current, m.state, m.reason, m.evicted = m.current, nil, Unloaded, why, true
 		}
 	})
 	if old != nil {
-		m.home.retire(old)
+		m.common.retire(old)
 		if m.config.Unloaded != nil {
 			m.config.Unloaded(why)
 		}
@@ -179,7 +179,7 @@ func (m *Model) watchIdle(after time.Duration) {
 // unloadIdle unloads the model if it has been idle for its time, and otherwise looks again later.
 func (m *Model) unloadIdle() {
 	m.change(func() { m.idle = nil })
-	m.rest("idle", func(v *version) bool { return v.isIdle() && m.unused() >= m.config.Idle })
+	m.evict("idle", func(v *version) bool { return v.isIdle() && m.unused() >= m.config.Idle })
 	m.change(func() {
 		if m.current != nil {
 			m.watchIdle(max(m.config.Idle-m.unused(), m.config.Idle/8, time.Millisecond))

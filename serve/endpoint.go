@@ -195,7 +195,7 @@ func (c *call) run(ctx context.Context) error {
 	if e.batches != nil && c.rows() > 0 {
 		return e.batches.run(ctx, c)
 	}
-	end, err := c.turn(ctx)
+	end, err := c.queued(ctx)
 	if err != nil {
 		return err
 	}
@@ -203,17 +203,17 @@ func (c *call) run(ctx context.Context) error {
 	return c.serve(ctx, e.pool, 1)
 }
 
-// turn waits for a turn of one call.
-func (c *call) turn(ctx context.Context) (end func(), err error) {
+// queued waits for a turn of one call.
+func (c *call) queued(ctx context.Context) (end func(), err error) {
 	begun := time.Now()
-	if end, err = c.endpoint.turn(ctx); err == nil {
+	if end, err = c.endpoint.queued(ctx); err == nil {
 		c.endpoint.statistics.queue.add(1, time.Since(begun))
 	}
 	return end, err
 }
 
-// turn waits for a turn in the model's queue.
-func (e *endpoint) turn(ctx context.Context) (end func(), err error) {
+// queued waits for a turn in the model's queue.
+func (e *endpoint) queued(ctx context.Context) (end func(), err error) {
 	m, begun := e.version.model, trace.Now()
 	end, err = m.queue.turn(ctx)
 	m.waited(ctx, e.method, begun, err)

@@ -26,7 +26,7 @@ func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
 	case missing && m.isStopped(): // since the request has begun to wait
 		return &stateError{m.config.Name, Unloaded, ""}
 	}
-	if end, err = m.home.begin(wait); err != nil {
+	if end, err = m.common.begin(wait); err != nil {
 		return err
 	}
 	defer func() {
@@ -35,7 +35,7 @@ func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
 		}
 	}()
 	n := m.expected()
-	if err := m.home.reserve(wait, m, n); err != nil {
+	if err := m.common.reserve(wait, m, n); err != nil {
 		return err
 	}
 	m.opening.Store(true)
@@ -73,7 +73,7 @@ func (m *Model) tryOpen(ctx context.Context, n int64) (*version, error) {
 	if err == nil {
 		return v, nil
 	}
-	_ = m.home.reserve(ctx, m, -n) // cannot fail
+	_ = m.common.reserve(ctx, m, -n) // cannot fail
 	m.change(func() {
 		switch {
 		case m.current != nil:
@@ -94,9 +94,9 @@ func (m *Model) count(ctx context.Context, v *version, n int64) error {
 		return nil
 	}
 	m.size = max(m.config.Memory(), 1)
-	err := m.home.possible(m, m.size)
+	err := m.common.possible(m, m.size)
 	if err == nil {
-		err = m.home.reserve(ctx, m, m.size-n)
+		err = m.common.reserve(ctx, m, m.size-n)
 	}
 	if err != nil {
 		v.release()
@@ -148,7 +148,7 @@ func (m *Model) bar(why error) {
 func (m *Model) replace(v *version, state State) (old *version) {
 	m.change(func() {
 		old, m.current, m.state, m.reason = m.current, v, state, ""
-		m.resting = v == nil && (old != nil || m.resting)
+		m.evicted = v == nil && (old != nil || m.evicted)
 		if v != nil {
 			m.stopped, m.pause = false, 0
 			m.used.Store(time.Now().UnixNano())
@@ -160,7 +160,7 @@ func (m *Model) replace(v *version, state State) (old *version) {
 		}
 	})
 	if old != nil {
-		m.home.retire(old)
+		m.common.retire(old)
 	}
 	return old
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // begin waits until no other load is in progress, if memory is limited: loads at once would count on the same memory. end is not nil.
-func (h *home) begin(ctx context.Context) (end func(), err error) {
+func (h *common) begin(ctx context.Context) (end func(), err error) {
 	end = func() {}
 	if h.limit == 0 {
 		return end, nil
@@ -24,7 +24,7 @@ func (h *home) begin(ctx context.Context) (end func(), err error) {
 }
 
 // possible returns an error if a model with n bytes exceeds the limit alone.
-func (h *home) possible(m *Model, n int64) error {
+func (h *common) possible(m *Model, n int64) error {
 	if h.limit > 0 && n > h.limit {
 		return noMemory(m, n, h.limit, "")
 	}
@@ -32,7 +32,7 @@ func (h *home) possible(m *Model, n int64) error {
 }
 
 // reserve counts n more bytes for a model, and unloads others until they fit. n may be negative.
-func (h *home) reserve(ctx context.Context, m *Model, n int64) error {
+func (h *common) reserve(ctx context.Context, m *Model, n int64) error {
 	if err := h.possible(m, n); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (h *home) reserve(ctx context.Context, m *Model, n int64) error {
 }
 
 // wait waits until memory is freed, ctx ends, or the server is closed.
-func (h *home) wait(ctx context.Context, freed <-chan struct{}) error {
+func (h *common) wait(ctx context.Context, freed <-chan struct{}) error {
 	select {
 	case <-freed:
 		return nil
@@ -84,7 +84,7 @@ func noMemory(m *Model, n, limit int64, why string) error {
 }
 
 // fits counts n bytes unless they exceed the limit. No reader of the count ever sees bytes that are not granted.
-func (h *home) fits(n int64) bool {
+func (h *common) fits(n int64) bool {
 	for {
 		used := h.used.Load()
 		if h.limit > 0 && n > 0 && used+n > h.limit {
@@ -97,7 +97,7 @@ func (h *home) fits(n int64) bool {
 }
 
 // settle counts what the current versions of all models use now.
-func (h *home) settle() {
+func (h *common) settle() {
 	for _, m := range h.models() {
 		m.settle()
 	}
@@ -109,21 +109,21 @@ func (m *Model) settle() {
 	defer m.mu.Unlock()
 	if v := m.current; v != nil && m.config.Memory != nil && !m.opening.Load() {
 		if n := m.config.Memory(); n > 0 {
-			m.home.used.Add(n - v.bytes)
+			m.common.used.Add(n - v.bytes)
 			v.bytes = n
 		}
 	}
 }
 
 // evict unloads the model that was not used for the longest time, of those for which may agrees.
-func (h *home) evict(loading *Model, may func(v *version) bool) bool {
+func (h *common) evict(loading *Model, may func(v *version) bool) bool {
 	models := h.models()
 	slices.SortStableFunc(models, func(a, b *Model) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
-	return slices.ContainsFunc(models, func(m *Model) bool { return m != loading && m.rest("memory", may) != nil })
+	return slices.ContainsFunc(models, func(m *Model) bool { return m != loading && m.evict("memory", may) != nil })
 }
 
 // retire closes a version that no request finds any more, after its last request.
-func (h *home) retire(v *version) {
+func (h *common) retire(v *version) {
 	h.mu.Lock()
 	h.leaving = append(h.leaving, v)
 	h.mu.Unlock()
@@ -132,14 +132,14 @@ func (h *home) retire(v *version) {
 }
 
 // isAnyLeaving reports whether versions that no request finds any more are still open.
-func (h *home) isAnyLeaving() bool {
+func (h *common) isAnyLeaving() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.leaving) > 0
 }
 
 // closed ends the count of a version's memory.
-func (h *home) closed(v *version) {
+func (h *common) closed(v *version) {
 	h.used.Add(-v.bytes)
 	h.mu.Lock()
 	defer h.mu.Unlock()

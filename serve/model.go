@@ -90,7 +90,7 @@ var (
 // Model is one of a server's models.
 type Model struct {
 	config  Config
-	home    *home
+	common  *common
 	queue   *queue
 	loading sync.Mutex  // held by Load and Unload
 	opening atomic.Bool // a load has begun: the memory that is reported is that of the next version
@@ -100,10 +100,10 @@ type Model struct {
 	state   State
 	reason  string // for Failed
 	current *version
-	next    *Model  // what replaced it, for requests that found it before
-	resting bool    // unloaded on purpose, and not loaded again since
-	stopped bool    // unloaded by Unload: requests do not load it
-	demand  *demand // nil if no request waits for a load
+	next    *Model       // what replaced it, for requests that found it before
+	evicted bool         // unloaded on purpose, and not loaded again since
+	stopped bool         // unloaded by Unload: requests do not load it
+	pending *pendingLoad // nil if no request waits for a load
 	idle    *time.Timer
 	retry   time.Time     // when a load on demand is tried again, for Failed
 	pause   time.Duration // before that
@@ -112,7 +112,7 @@ type Model struct {
 	retired error         // why it is never loaded again, nil otherwise; read and set while loading is locked
 }
 
-func newModel(c Config, h *home) *Model {
+func newModel(c Config, h *common) *Model {
 	c.Instances = cmp.Or(max(c.Instances, 0), 2)
 	c.Queue = cmp.Or(c.Queue, 64)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
@@ -129,7 +129,7 @@ func newModel(c Config, h *home) *Model {
 			return Local(p, c.Check), nil
 		}
 	}
-	return &Model{config: c, home: h, state: Unloaded, queue: newQueue(c.Instances, c.MaxBatch, max(c.Queue, 0))}
+	return &Model{config: c, common: h, state: Unloaded, queue: newQueue(c.Instances, c.MaxBatch, max(c.Queue, 0))}
 }
 
 // Name returns the model's name.
@@ -149,7 +149,7 @@ func (m *Model) settled(strict bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	state, _ := m.now()
-	return state == Ready || !strict && (m.resting || m.config.OnDemand)
+	return state == Ready || !strict && (m.evicted || m.config.OnDemand)
 }
 
 // now returns the state, and the reason of a bad one. m.mu is locked.
@@ -288,8 +288,8 @@ func (p *progress) next() <-chan struct{} {
 	return p.waiting
 }
 
-// demand is a load that requests wait for. Its fields are guarded by Model.mu until done is closed.
-type demand struct {
+// pendingLoad is a load that requests wait for. Its fields are guarded by Model.mu until done is closed.
+type pendingLoad struct {
 	model   *Model
 	done    chan struct{}
 	cancel  context.CancelFunc // of the wait for memory, when no request waits any more
@@ -298,8 +298,8 @@ type demand struct {
 	err     error
 }
 
-// home is what the models of a server share.
-type home struct {
+// common is what the models of a server share.
+type common struct {
 	ctx    context.Context // for loads; canceled by Close
 	limit  int64           // memory of all programs, 0 for none
 	used   atomic.Int64

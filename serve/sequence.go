@@ -72,7 +72,7 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 			return err
 		}
 	}
-	end, err := c.turn(ctx)
+	end, err := c.queued(ctx)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ type Server struct {
 	models  atomic.Pointer[modelSet]
 	mux     *http.ServeMux
 	budget  budget
-	home    *home
+	common  *common
 	cancel  context.CancelFunc
 
 	applying sync.Mutex
@@ -108,8 +108,8 @@ func New(o Options, models ...Config) (*Server, error) {
 	o.BusyBytes = cmp.Or(o.BusyBytes, 256<<20)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
 	s := &Server{options: o, budget: budget{limit: o.BusyBytes}}
-	s.home = &home{limit: o.MemoryBytes, turn: make(chan struct{}, 1), models: s.Models}
-	s.home.ctx, s.cancel = context.WithCancel(context.Background())
+	s.common = &common{limit: o.MemoryBytes, turn: make(chan struct{}, 1), models: s.Models}
+	s.common.ctx, s.cancel = context.WithCancel(context.Background())
 	set, err := s.newModels(models)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (s *Server) newModels(configs []Config) (models []*Model, err error) {
 			return nil, fmt.Errorf("two models with the name %q", c.Name)
 		}
 		known[c.Name] = true
-		models = append(models, newModel(c, s.home))
+		models = append(models, newModel(c, s.common))
 	}
 	return models, nil
 }
@@ -183,7 +183,7 @@ func (s *Server) PutFailed(c Config, why error) error {
 		return err
 	}
 	m := models[0]
-	m.change(func() { m.state, m.reason, m.resting = Failed, why.Error(), true })
+	m.change(func() { m.state, m.reason, m.evicted = Failed, why.Error(), true })
 	s.put(m)
 	return nil
 }
@@ -277,7 +277,7 @@ func (s *Server) Ready() bool {
 }
 
 // isClosed reports whether Close was called.
-func (s *Server) isClosed() bool { return s.home.ctx.Err() != nil }
+func (s *Server) isClosed() bool { return s.common.ctx.Err() != nil }
 
 func errServerClosed() error { return fmt.Errorf("server: %w", etrun.ErrClosed) }
 
@@ -306,9 +306,9 @@ func (s *Server) Close() error {
 
 // MemoryBytes returns the memory of all programs, as far as it is known: see Config.Memory.
 func (s *Server) MemoryBytes() int64 {
-	s.home.settle()
-	return s.home.used.Load()
+	s.common.settle()
+	return s.common.used.Load()
 }
 
 // MemoryLeft returns how much of Options.MemoryBytes is left.
-func (s *Server) MemoryLeft() int64 { return s.home.limit - s.MemoryBytes() }
+func (s *Server) MemoryLeft() int64 { return s.common.limit - s.MemoryBytes() }

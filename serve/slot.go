@@ -76,8 +76,8 @@ func (s *slot) shape() []int {
 	return shape
 }
 
-// takes reports whether the input accepts a shape.
-func (s *slot) takes(shape []int) bool {
+// accepts reports whether the input accepts a shape.
+func (s *slot) accepts(shape []int) bool {
 	if s.meta.Kind != tensor.KindTensor {
 		return len(shape) == 0 || slices.Equal(shape, []int{1})
 	}
@@ -107,7 +107,7 @@ func (s *slot) want() string {
 // value converts a tensor of a request to an argument of the method, without copying its bytes.
 func (s *slot) value(t *oip.Tensor) (v tensor.Value, err error) {
 	free := s.meta.Kind == tensor.None && isScalar(t.Datatype)
-	if t.Datatype != s.datatype && !free || !s.takes(t.Shape) {
+	if t.Datatype != s.datatype && !free || !s.accepts(t.Shape) {
 		note := ""
 		if t.Datatype == oip.Bytes && s.datatype != oip.Bytes {
 			note = "; it takes no strings"

@@ -83,7 +83,7 @@ func (v *version) release() {
 		}
 	}
 	_ = v.program.Close()
-	v.model.home.closed(v)
+	v.model.common.closed(v)
 	close(v.closed)
 }
 

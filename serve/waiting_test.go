@@ -30,13 +30,13 @@ func TestLastLeaves(t *testing.T) {
 	for _, waiters := range []int{0, 1} {
 		_, m := waiting(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		d := &demand{model: m, done: make(chan struct{}), cancel: cancel, waiters: 1}
-		m.demand = d
+		d := &pendingLoad{model: m, done: make(chan struct{}), cancel: cancel, waiters: 1}
+		m.pending = d
 		d.leave()
 		d.waiters = waiters
 		again := d.end(ctx, context.Cause(ctx))
-		if wait := m.demand != nil; wait != (waiters > 0) || wait != (again != nil) {
-			t.Fatalf("%d requests wait: %v, %v", waiters, m.demand, again)
+		if wait := m.pending != nil; wait != (waiters > 0) || wait != (again != nil) {
+			t.Fatalf("%d requests wait: %v, %v", waiters, m.pending, again)
 		}
 		if again == nil {
 			continue
@@ -63,7 +63,7 @@ func TestUnloadedMeanwhile(t *testing.T) {
 // TestFreed waits for the memory of any version, not only of that which leaves for the longest time.
 func TestFreed(t *testing.T) {
 	s, m := waiting(t)
-	h := s.home
+	h := s.common
 	long, short := &version{bytes: 50}, &version{bytes: 50}
 	h.used.Store(100)
 	h.leaving = []*version{long, short}
@@ -97,12 +97,12 @@ func TestFreed(t *testing.T) {
 // TestRefusedMemory asks for memory that there is not, while others look at what is used: they never see more than the limit.
 func TestRefusedMemory(t *testing.T) {
 	s, _ := waiting(t)
-	s.home.used.Store(90)
+	s.common.used.Store(90)
 	var done atomic.Bool
 	var load sync.WaitGroup
 	load.Go(func() {
 		for range 100_000 {
-			if s.home.fits(11) {
+			if s.common.fits(11) {
 				t.Error("101 bytes fit into 100")
 			}
 		}

@@ -169,7 +169,7 @@ func (t *trial) placeConstants(g *graph.Graph) error {
 		}
 	}
 	for key, data := range t.named {
-		m, err := t.arena.Take(len(data) + 64)
+		m, err := t.arena.Allocate(len(data) + 64)
 		if err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func (t *trial) runReference() (ok bool, err error) {
 func (t *trial) separate(unit *viewed, shapes []graph.Shape, run map[int]*tensor.Tensor) error {
 	for i, v := range unit.graph.Args[len(t.graph.Args):] {
 		x := tensor.Make(t.graph.Values[v].Datatype.Info().Tensor, shapes[v].Dims(), nil, tensor.DynamicUnbound)
-		m, err := t.arena.Take(x.NBytes())
+		m, err := t.arena.Allocate(x.NBytes())
 		if err != nil {
 			return err
 		}

@@ -199,7 +199,7 @@ func (b *bounds) node(n *graph.Node) {
 		e += b.flushed(n)
 	case !b.within(n, 0) || !b.regular(n, e) || math.IsInf(e, 1):
 		e = infinity
-	case takesWeights(n) || n.Type.Name == "BatchMatrixMultiply":
+	case hasWeights(n) || n.Type.Name == "BatchMatrixMultiply":
 		e = b.weighted(n, e)
 		exact = g.Values[n.In[0]].Datatype.Info().Quant == graph.PerTensor
 	case isBinary(n):
@@ -271,7 +271,7 @@ func (b *bounds) rounded(n *graph.Node, v int, e float64, exact bool) float64 {
 	}
 	most := 1e-3
 	for _, in := range n.In {
-		if in != graph.None && !takesWeights(n) {
+		if in != graph.None && !hasWeights(n) {
 			most = max(most, b.magnitude(in))
 		}
 	}
@@ -398,7 +398,7 @@ func (b *bounds) terms(n *graph.Node) float64 {
 func (b *bounds) rowSum(n *graph.Node) float64 {
 	f, w := b.shapes[n.In[1]], b.numbers(n.In[1])
 	transposed := n.Type.Tag == graph.TagFullyConnected && n.Flags&graph.FlagTransposeWeights != 0
-	if !takesWeights(n) {
+	if !hasWeights(n) {
 		return b.terms(n) * b.magnitude(n.In[1])
 	}
 	channels := f.Dim[0]

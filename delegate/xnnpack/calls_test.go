@@ -101,7 +101,7 @@ func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.
 		}
 		a := tensor.Make(dtype, s.Dims(), nil, tensor.DynamicUnbound)
 		n := a.NBytes()
-		m, err := t.arena.Take(n + 128)
+		m, err := t.arena.Allocate(n + 128)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -40,7 +40,7 @@ func TestChains(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: native: %v", seed, err)
 		}
-		s := graphtest.Sample{Steps: stepsOf(g), Loose: looseOf(g)}
+		s := graphtest.Sample{Steps: stepsOf(g), Loose: toleranceOf(g)}
 		if err := s.Differ(got, want, repaired); err != nil {
 			t.Errorf("seed %d: %v: %v", seed, nodeNames(g), err)
 		}
@@ -65,7 +65,7 @@ func stepsOf(g *graph.Graph) int {
 	return 1 + len(g.Nodes)
 }
 
-func looseOf(g *graph.Graph) float64 {
+func toleranceOf(g *graph.Graph) float64 {
 	loose := 1e-4
 	for v := range g.Values {
 		switch g.Values[v].Datatype {
@@ -142,7 +142,7 @@ func runSizes(t *testing.T, seed uint64, source *graph.Graph, a, b delegate.Imag
 		if errA != nil || errB != nil {
 			t.Fatalf("seed %d: native: %v, reference: %v", seed, errA, errB)
 		}
-		s := graphtest.Sample{Steps: stepsOf(source), Loose: looseOf(source)}
+		s := graphtest.Sample{Steps: stepsOf(source), Loose: toleranceOf(source)}
 		if err := s.Differ(got, want, g); err != nil {
 			t.Errorf("seed %d: %v: %v", seed, nodeNames(source), err)
 		}

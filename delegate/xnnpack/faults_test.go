@@ -35,7 +35,7 @@ func TestRows(t *testing.T) {
 					}
 					m := graphtest.NewMaker(uint64(rows))
 					name := fmt.Sprintf("%d rows of %d channels by %d, %v", rows, k, cols, types)
-					list = append(list, graphtest.Sample{Name: name, Graph: m.ProductSample(types, rows, k, cols), Loose: graphtest.LooseFor(types)})
+					list = append(list, graphtest.Sample{Name: name, Graph: m.ProductSample(types, rows, k, cols), Loose: graphtest.ToleranceFor(types)})
 				}
 			}
 		}
@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 						out := 20 + 50*(width&1)
 						m := graphtest.NewMaker(uint64(width))
 						name := fmt.Sprintf("%s %dx%d, %d pixels of %d channels to %d, %v", kind, side, side, width, channels, out, types)
-						list = append(list, graphtest.Sample{Name: name, Graph: m.PixelSample(kind, types, width, channels, out, side), Loose: graphtest.LooseFor(types)})
+						list = append(list, graphtest.Sample{Name: name, Graph: m.PixelSample(kind, types, width, channels, out, side), Loose: graphtest.ToleranceFor(types)})
 					}
 				}
 			}

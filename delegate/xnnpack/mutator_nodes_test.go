@@ -203,7 +203,7 @@ func (m *mutator) retype() {
 	weights := make(map[int]bool)
 	for i := range m.Graph.Nodes {
 		n := &m.Graph.Nodes[i]
-		if takesWeights(n) {
+		if hasWeights(n) {
 			m.retypeWeights(n, to)
 			weights[n.In[1]] = true
 			if n.In[2] != graph.None {
@@ -228,7 +228,7 @@ func (m *mutator) retype() {
 	}
 }
 
-func takesWeights(n *graph.Node) bool {
+func hasWeights(n *graph.Node) bool {
 	return len(n.In) == 3 && (n.Type.Convolution || n.Type.Tag == graph.TagFullyConnected)
 }
 

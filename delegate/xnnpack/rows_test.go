@@ -29,7 +29,7 @@ func TestDatatypeRows(t *testing.T) {
 	var list []graphtest.Sample
 	add := func(name string, types graph.Weighted, seed int, build func(r *rowMaker) *graph.Graph) {
 		r := &rowMaker{graphtest.NewMaker(uint64(seed)), types}
-		loose := graphtest.LooseFor(types)
+		loose := graphtest.ToleranceFor(types)
 		if types.In == graph.QDInt8 { // rounding to another step changes sums
 			loose = max(loose, 1e-4)
 		}

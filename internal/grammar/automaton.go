@@ -263,10 +263,10 @@ func (a *automaton) look(at int32, f func(s *spot, l *look)) *look {
 
 // after returns what a spot demands of the text after a letter.
 func (a *automaton) after(at int32, letter int, before int32) readings {
-	return a.look(at, func(s *spot, l *look) { l.list = a.demands(*s, letter, before) }).list
+	return a.look(at, func(s *spot, l *look) { l.list = a.requires(*s, letter, before) }).list
 }
 
-func (a *automaton) demands(s spot, letter int, before int32) readings {
+func (a *automaton) requires(s spot, letter int, before int32) readings {
 	switch s.kind {
 	case spotAny:
 		return readings{nil}

@@ -71,9 +71,9 @@ type Arena struct {
 	used []*Memory
 }
 
-// Take returns memory of at least n bytes, valid until Reset. It may contain data from earlier
+// Allocate returns memory of at least n bytes, valid until Reset. It may contain data from earlier
 // uses.
-func (a *Arena) Take(n int) (*Memory, error) {
+func (a *Arena) Allocate(n int) (*Memory, error) {
 	page := os.Getpagesize()
 	class := bits.Len(uint(max(0, n-1) / page))
 	if free := a.free[class]; len(free) > 0 {

@@ -54,7 +54,7 @@ func TestSlices(t *testing.T) {
 	var arena Arena
 	page := os.Getpagesize()
 	for _, n := range []int{0, 1, page - 1, page, page + 1, 5 * page} {
-		m, err := arena.Take(n + 33)
+		m, err := arena.Allocate(n + 33)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestSlices(t *testing.T) {
 		before += len(f)
 	}
 	for range 1000 {
-		m, err := arena.Take(page)
+		m, err := arena.Allocate(page)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // shorter than dst.
 func Add(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		addLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -30,7 +30,7 @@ func addGo(dst, a, b []float32) {
 // panics where a or b is shorter than dst.
 func AddScaled(dst, a, b []float32, alpha float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		addScaledLanes(n/lanes, &dst[0], &a[0], &b[0], alpha)
 	}
@@ -48,7 +48,7 @@ func addScaledGo(dst, a, b []float32, alpha float32) {
 // operand. It panics where a or b is shorter than dst.
 func Lerp(dst, a, b []float32, weight float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		lerpLanes(n/lanes, &dst[0], &a[0], &b[0], weight)
 	}
@@ -66,7 +66,7 @@ func lerpGo(dst, a, b []float32, weight float32) {
 // operand. It panics where a or b is shorter than dst.
 func Blend(dst, a, b []float32, first, second float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		blendLanes(n/lanes, &dst[0], &a[0], &b[0], first, second)
 	}
@@ -84,7 +84,7 @@ func blendGo(dst, a, b []float32, first, second float32) {
 // shorter than dst.
 func Sub(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		subLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -102,7 +102,7 @@ func subGo(dst, a, b []float32) {
 // shorter than dst.
 func Mul(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		mulLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -120,7 +120,7 @@ func mulGo(dst, a, b []float32) {
 // shorter than dst.
 func Div(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		divLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -138,7 +138,7 @@ func divGo(dst, a, b []float32) {
 // panics where a or b is shorter than dst.
 func Maximum(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		maximumLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -156,7 +156,7 @@ func maximumGo(dst, a, b []float32) {
 // panics where a or b is shorter than dst.
 func Minimum(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		minimumLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -174,7 +174,7 @@ func minimumGo(dst, a, b []float32) {
 // src. It panics where src is shorter than dst.
 func Clamp(dst, src []float32, low, high float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		clampLanes(n/lanes, &dst[0], &src[0], low, high)
 	}
@@ -192,7 +192,7 @@ func clampGo(dst, src []float32, low, high float32) {
 // src. It panics where src is shorter than dst.
 func LeakyReLU(dst, src []float32, slope float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		leakyReLULanes(n/lanes, &dst[0], &src[0], slope)
 	}
@@ -210,7 +210,7 @@ func leakyReLUGo(dst, src []float32, slope float32) {
 // dst may be src. It panics where src is shorter than dst.
 func Hardswish(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		hardswishLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -229,7 +229,7 @@ func hardswishGo(dst, src []float32) {
 // It panics where src is shorter than dst.
 func HardswishProduct(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		hardswishProductLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -247,7 +247,7 @@ func hardswishProductGo(dst, src []float32) {
 // operand. It panics where a or b is shorter than dst.
 func PReLU(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		pReLULanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -264,7 +264,7 @@ func pReLUGo(dst, a, b []float32) {
 // Abs sets dst[i] to |src[i]|. dst may be src. It panics where src is shorter than dst.
 func Abs(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		absLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -281,7 +281,7 @@ func absGo(dst, src []float32) {
 // Neg sets dst[i] to -src[i]. dst may be src. It panics where src is shorter than dst.
 func Neg(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		negLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -299,7 +299,7 @@ func negGo(dst, src []float32) {
 // elsewhere, as for NaN. dst may be src. It panics where src is shorter than dst.
 func Sign(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		signLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -317,7 +317,7 @@ func signGo(dst, src []float32) {
 // shorter than dst.
 func Floor(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		floorLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -335,7 +335,7 @@ func floorGo(dst, src []float32) {
 // than dst.
 func Ceil(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		ceilLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -353,7 +353,7 @@ func ceilGo(dst, src []float32) {
 // shorter than dst.
 func Trunc(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		truncLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -371,7 +371,7 @@ func truncGo(dst, src []float32) {
 // may be src. It panics where src is shorter than dst.
 func Round(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		roundLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -389,7 +389,7 @@ func roundGo(dst, src []float32) {
 // than dst.
 func Reciprocal(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		reciprocalLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -406,7 +406,7 @@ func reciprocalGo(dst, src []float32) {
 // Sqrt sets dst[i] to √src[i]. dst may be src. It panics where src is shorter than dst.
 func Sqrt(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		sqrtLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -424,7 +424,7 @@ func sqrtGo(dst, src []float32) {
 // shorter than dst.
 func Rsqrt(dst, src []float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		rsqrtLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -442,7 +442,7 @@ func rsqrtGo(dst, src []float32) {
 // operand. It panics where mask or a or b is shorter than dst.
 func Select(dst []uint32, mask []uint8, a, b []uint32) {
 	mask, a, b = mask[:len(dst):len(mask)], a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		selectLanes(n/lanes, &dst[0], &mask[0], &a[0], &b[0])
 	}

@@ -63,7 +63,7 @@ func channelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo,
 		channelBlocks(channelTiles512, n, 0, y, x, w, bias, xo, wo, rows, ys, xs, lo, hi)
 		return n
 	}
-	done := whole(n)
+	done := vectorized(n)
 	if done == 0 {
 		return 0
 	}

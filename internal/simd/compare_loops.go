@@ -8,7 +8,7 @@ package simd
 // a or b is shorter than dst.
 func Equal(dst []uint8, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		equalLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -26,7 +26,7 @@ func equalGo(dst []uint8, a, b []float32) {
 // everything. It panics where a or b is shorter than dst.
 func NotEqual(dst []uint8, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		notEqualLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -44,7 +44,7 @@ func notEqualGo(dst []uint8, a, b []float32) {
 // or b is shorter than dst.
 func Less(dst []uint8, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		lessLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -62,7 +62,7 @@ func lessGo(dst []uint8, a, b []float32) {
 // where a or b is shorter than dst.
 func LessEqual(dst []uint8, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		lessEqualLanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -80,7 +80,7 @@ func lessEqualGo(dst []uint8, a, b []float32) {
 // is shorter than dst.
 func EqualInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		equalInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -98,7 +98,7 @@ func equalInt32Go(dst []uint8, a, b []int32) {
 // b is shorter than dst.
 func NotEqualInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		notEqualInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -116,7 +116,7 @@ func notEqualInt32Go(dst []uint8, a, b []int32) {
 // shorter than dst.
 func LessInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		lessInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -134,7 +134,7 @@ func lessInt32Go(dst []uint8, a, b []int32) {
 // or b is shorter than dst.
 func LessEqualInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		lessEqualInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -152,7 +152,7 @@ func lessEqualInt32Go(dst []uint8, a, b []int32) {
 // It panics where a or b is shorter than dst.
 func LogicalAndInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logicalAndInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -170,7 +170,7 @@ func logicalAndInt32Go(dst []uint8, a, b []int32) {
 // where a or b is shorter than dst.
 func LogicalOrInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logicalOrInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -188,7 +188,7 @@ func logicalOrInt32Go(dst []uint8, a, b []int32) {
 // panics where a or b is shorter than dst.
 func LogicalNorInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logicalNorInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -206,7 +206,7 @@ func logicalNorInt32Go(dst []uint8, a, b []int32) {
 // panics where a or b is shorter than dst.
 func LogicalXorInt32(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logicalXorInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}

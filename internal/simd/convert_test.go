@@ -56,13 +56,13 @@ func checkWiden[C int32 | float32](t *testing.T, list []conversion[func(dst []C,
 				src[i] = byte(r.Uint32()) * byte(r.IntN(2))
 			}
 			all := slices.Repeat([]C{77}, n+guard)
-			if done := c.f(all[:n], src); done != whole(n) {
+			if done := c.f(all[:n], src); done != vectorized(n) {
 				t.Fatalf("%s: %d of %d elements done", c.name, done, n)
 			}
-			if i := slices.IndexFunc(all[whole(n):], func(x C) bool { return x != 77 }); i >= 0 {
-				t.Fatalf("%s of %d elements: wrote %v at %d", c.name, n, all[whole(n)+i], whole(n)+i)
+			if i := slices.IndexFunc(all[vectorized(n):], func(x C) bool { return x != 77 }); i >= 0 {
+				t.Fatalf("%s of %d elements: wrote %v at %d", c.name, n, all[vectorized(n)+i], vectorized(n)+i)
 			}
-			for i, x := range all[:whole(n)] {
+			for i, x := range all[:vectorized(n)] {
 				want := widened(c.name, src[i*c.size:][:c.size])
 				if got := bits(x); got != want && (x == x || math.Float32frombits(want) == math.Float32frombits(want)) {
 					t.Fatalf("%s, element %d of %d: got %v (%#x), want %#x", c.name, i, n, x, got, want)
@@ -126,13 +126,13 @@ func checkNarrow[C any](t *testing.T, name string, size int, f func(dst []byte, 
 	t.Helper()
 	guard := bytes.Repeat([]byte{0xa5}, 64)
 	dst := append(make([]byte, len(src)*size), guard...)
-	if done := f(dst, src); done != whole(len(src)) {
+	if done := f(dst, src); done != vectorized(len(src)) {
 		t.Fatalf("%s: %d of %d elements done", name, done, len(src))
 	}
 	if !bytes.Equal(dst[len(src)*size:], guard) {
 		t.Fatalf("%s of %d elements: written beyond the end", name, len(src))
 	}
-	for i := range whole(len(src)) {
+	for i := range vectorized(len(src)) {
 		w := binary.LittleEndian.AppendUint32(nil, want(src[i]))[:size]
 		if got := dst[i*size:][:size]; !bytes.Equal(got, w) {
 			t.Fatalf("%s, %v, element %d of %d: got %x, want %x", name, src[i], i, len(src), got, w)

@@ -18,7 +18,7 @@ func GELU(dst, src []float32) {
 		math32.GELU(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		geluLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -37,7 +37,7 @@ func GELUTanh(dst, src []float32) {
 		math32.GELUTanh(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		geluTanhLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -56,7 +56,7 @@ func Erf(dst, src []float32) {
 		math32.Erf(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		erfLanes(n/lanes, &dst[0], &src[0])
 	}

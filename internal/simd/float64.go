@@ -2,8 +2,8 @@ package simd
 
 // Sums of float32 in float64, which variances and means of many elements take.
 
-// wholeFloat64 is the number of elements in whole blocks of eight, 0 where there is no loop.
-func wholeFloat64(n int) int {
+// vectorizedFloat64 is the number of elements in whole blocks of eight, 0 where there is no loop.
+func vectorizedFloat64(n int) int {
 	if !vector {
 		return 0
 	}
@@ -12,7 +12,7 @@ func wholeFloat64(n int) int {
 
 // SumFloat64 is Σ x[i], 0 for none.
 func SumFloat64(x []float32) float64 {
-	n, s := wholeFloat64(len(x)), 0.0
+	n, s := vectorizedFloat64(len(x)), 0.0
 	if n > 0 {
 		s, _ = sumSquaresFloat64x8(n/8, &x[0], 0)
 	}
@@ -21,7 +21,7 @@ func SumFloat64(x []float32) float64 {
 
 // SumSquaresFloat64 is Σ (x[i]-mean)², 0 for none.
 func SumSquaresFloat64(x []float32, mean float64) float64 {
-	n, s := wholeFloat64(len(x)), 0.0
+	n, s := vectorizedFloat64(len(x)), 0.0
 	if n > 0 {
 		_, s = sumSquaresFloat64x8(n/8, &x[0], mean)
 	}
@@ -31,7 +31,7 @@ func SumSquaresFloat64(x []float32, mean float64) float64 {
 // AddFloat64 adds x[i] to sums[i]. It panics where x is shorter than sums.
 func AddFloat64(sums []float64, x []float32) {
 	x = x[:len(sums):len(x)]
-	n := wholeFloat64(len(sums))
+	n := vectorizedFloat64(len(sums))
 	if n > 0 {
 		addFloat64x8(n/8, &sums[0], &x[0])
 	}
@@ -42,7 +42,7 @@ func AddFloat64(sums []float64, x []float32) {
 // sums.
 func AddSquaresFloat64(sums []float64, x []float32, mean []float64) {
 	x, mean = x[:len(sums):len(x)], mean[:len(sums):len(mean)]
-	n := wholeFloat64(len(sums))
+	n := vectorizedFloat64(len(sums))
 	if n > 0 {
 		addSquaresFloat64x8(n/8, &sums[0], &x[0], &mean[0])
 	}

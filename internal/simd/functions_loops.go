@@ -17,7 +17,7 @@ func Exp(dst, src []float32) {
 		expGo(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		expLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -36,7 +36,7 @@ func Sigmoid(dst, src []float32) {
 		math32.Sigmoid(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		sigmoidLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -56,7 +56,7 @@ func SiLU(dst, src []float32) {
 		siluGo(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		siLULanes(n/lanes, &dst[0], &src[0])
 	}
@@ -75,7 +75,7 @@ func Tanh(dst, src []float32) {
 		math32.Tanh(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		tanhLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -94,7 +94,7 @@ func Expm1(dst, src []float32) {
 		math32.Expm1(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		expm1Lanes(n/lanes, &dst[0], &src[0])
 	}
@@ -114,7 +114,7 @@ func ELU(dst, src []float32, negative, inner, positive float32) {
 		eluGo(dst, src, negative, inner, positive)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		eluLanes(n/lanes, &dst[0], &src[0], negative, inner, positive)
 	}

@@ -49,7 +49,7 @@ func vec[T tensor.Element](m *memory, n int, fill func(r *rand.Rand) T) []T {
 	if m.arena == nil {
 		b.data = tensor.AlignedBytes(size)
 	} else {
-		at, err := m.arena.Take(size + 64)
+		at, err := m.arena.Allocate(size + 64)
 		if err != nil {
 			m.t.Fatal(err)
 		}

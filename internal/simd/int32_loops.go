@@ -8,7 +8,7 @@ package simd
 // or b is shorter than dst.
 func AddInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		addInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -26,7 +26,7 @@ func addInt32Go(dst, a, b []int32) {
 // or b is shorter than dst.
 func SubInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		subInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -44,7 +44,7 @@ func subInt32Go(dst, a, b []int32) {
 // or b is shorter than dst.
 func MulInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		mulInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -62,7 +62,7 @@ func mulInt32Go(dst, a, b []int32) {
 // is shorter than dst.
 func MaxInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		maxInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -80,7 +80,7 @@ func maxInt32Go(dst, a, b []int32) {
 // is shorter than dst.
 func MinInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		minInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -98,7 +98,7 @@ func minInt32Go(dst, a, b []int32) {
 // is shorter than dst.
 func BitAndInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		bitAndInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -116,7 +116,7 @@ func bitAndInt32Go(dst, a, b []int32) {
 // shorter than dst.
 func BitOrInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		bitOrInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -134,7 +134,7 @@ func bitOrInt32Go(dst, a, b []int32) {
 // is shorter than dst.
 func BitXorInt32(dst, a, b []int32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		bitXorInt32Lanes(n/lanes, &dst[0], &a[0], &b[0])
 	}
@@ -152,7 +152,7 @@ func bitXorInt32Go(dst, a, b []int32) {
 // src is shorter than dst.
 func ClampInt32(dst, src []int32, low, high int32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		clampInt32Lanes(n/lanes, &dst[0], &src[0], low, high)
 	}
@@ -170,7 +170,7 @@ func clampInt32Go(dst, src []int32, low, high int32) {
 // where src is shorter than dst.
 func AbsInt32(dst, src []int32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		absInt32Lanes(n/lanes, &dst[0], &src[0])
 	}
@@ -188,7 +188,7 @@ func absInt32Go(dst, src []int32) {
 // where src is shorter than dst.
 func NegInt32(dst, src []int32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		negInt32Lanes(n/lanes, &dst[0], &src[0])
 	}

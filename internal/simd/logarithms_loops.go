@@ -19,7 +19,7 @@ func Log1p(dst, src []float32) {
 		math32.Log1p(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		log1pLanes(n/lanes, &dst[0], &src[0])
 	}
@@ -38,7 +38,7 @@ func Log(dst, src []float32) {
 		math32.Log(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logLanes(n/lanes, &dst[0], &src[0], 1, ln2Lo, ln2Hi)
 	}
@@ -57,7 +57,7 @@ func Log2(dst, src []float32) {
 		math32.Log2(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logLanes(n/lanes, &dst[0], &src[0], log2e, 0, 1)
 	}
@@ -76,7 +76,7 @@ func Log10(dst, src []float32) {
 		math32.Log10(dst, src)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		logLanes(n/lanes, &dst[0], &src[0], 1/math.Ln10, math.Ln2/math.Ln10-log10of2, log10of2)
 	}

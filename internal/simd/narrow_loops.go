@@ -8,7 +8,7 @@ package simd
 // make whole vectors. It returns their number, 0 without vectors, and panics where dst is
 // too short for them.
 func Int32To8(dst []byte, src []int32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[:n:len(dst)]
 		int32To8Lanes(n/lanes, &dst[0], &src[0])
@@ -20,7 +20,7 @@ func Int32To8(dst []byte, src []int32) int {
 // as make whole vectors. It returns their number, 0 without vectors, and panics where dst
 // is too short for them.
 func Int32To16(dst []byte, src []int32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[: 2*n : len(dst)]
 		int32To16Lanes(n/lanes, &dst[0], &src[0])
@@ -32,7 +32,7 @@ func Int32To16(dst []byte, src []int32) int {
 // the start of src as make whole vectors. It returns their number, 0 without vectors, and
 // panics where dst is too short for them.
 func Int32ToBool(dst []byte, src []int32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[:n:len(dst)]
 		int32ToBoolLanes(n/lanes, &dst[0], &src[0])
@@ -45,7 +45,7 @@ func Int32ToBool(dst []byte, src []int32) int {
 // make whole vectors. It returns their number, 0 without vectors, and panics where dst is
 // too short for them.
 func FloatToInt32(dst []byte, src []float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[: 4*n : len(dst)]
 		floatToInt32Lanes(n/lanes, &dst[0], &src[0])
@@ -57,7 +57,7 @@ func FloatToInt32(dst []byte, src []float32) int {
 // many elements from the start of src as make whole vectors. It returns their number, 0
 // without vectors, and panics where dst is too short for them.
 func FloatTo8(dst []byte, src []float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[:n:len(dst)]
 		floatTo8Lanes(n/lanes, &dst[0], &src[0])
@@ -69,7 +69,7 @@ func FloatTo8(dst []byte, src []float32) int {
 // many elements from the start of src as make whole vectors. It returns their number, 0
 // without vectors, and panics where dst is too short for them.
 func FloatTo16(dst []byte, src []float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[: 2*n : len(dst)]
 		floatTo16Lanes(n/lanes, &dst[0], &src[0])
@@ -81,7 +81,7 @@ func FloatTo16(dst []byte, src []float32) int {
 // the start of src as make whole vectors. It returns their number, 0 without vectors, and
 // panics where dst is too short for them.
 func FloatToBool(dst []byte, src []float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[:n:len(dst)]
 		floatToBoolLanes(n/lanes, &dst[0], &src[0])
@@ -93,7 +93,7 @@ func FloatToBool(dst []byte, src []float32) int {
 // many elements from the start of src as make whole vectors. It returns their number, 0
 // without vectors, and panics where dst is too short for them.
 func FloatToHalf(dst []byte, src []float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[: 2*n : len(dst)]
 		floatToHalfLanes(n/lanes, &dst[0], &src[0])
@@ -105,7 +105,7 @@ func FloatToHalf(dst []byte, src []float32) int {
 // 0x7fc0: as many elements from the start of src as make whole vectors. It returns their
 // number, 0 without vectors, and panics where dst is too short for them.
 func FloatToBFloat(dst []byte, src []float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	if n > 0 {
 		dst = dst[: 2*n : len(dst)]
 		floatToBFloatLanes(n/lanes, &dst[0], &src[0])

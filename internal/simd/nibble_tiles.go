@@ -70,10 +70,10 @@ func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, m, lo, hi int) {
 	}
 }
 
-// multiplyBeside is multiply for panels that are side by side.
-func (w *Nibbles) multiplyBeside(c []float32, ldc int, a []uint8, m, lo, hi int) {
+// multiplyAdjacent is multiply for panels that are side by side.
+func (w *Nibbles) multiplyAdjacent(c []float32, ldc int, a []uint8, m, lo, hi int) {
 	for p := lo; p < hi; {
-		wide, from := w.beside(p)
+		wide, from := w.adjacent(p)
 		n, b := min(hi-p, wide-from), &w.panels[(p-from)*w.panel()]
 		for i := 0; i < m; {
 			t := largest(nibbles512, m-i)

@@ -34,15 +34,15 @@ func (w *Nibbles) blocks() int { return (w.K + nibbleGroup - 1) / nibbleGroup }
 func (w *Nibbles) group() int { return w.blocks()*4*DotCols + 2*DotCols }
 func (w *Nibbles) panel() int { return w.Groups * w.group() }
 
-// beside returns how many panels are side by side with panel p, see [nibblesAcross], and which of them it is.
-func (w *Nibbles) beside(p int) (wide, from int) {
+// adjacent returns how many panels are side by side with panel p, see [nibblesAcross], and which of them it is.
+func (w *Nibbles) adjacent(p int) (wide, from int) {
 	from = p % nibblesAcross()
 	return min(nibblesAcross(), w.Panels()-p+from), from
 }
 
 // groupAt returns the first weights of a group of panel p and its scales. The next weights are step bytes behind.
 func (w *Nibbles) groupAt(p, g int) (elements, scales []uint8, step int) {
-	wide, from := w.beside(p)
+	wide, from := w.adjacent(p)
 	group := w.panels[(p-from)*w.panel()+g*wide*w.group():][:wide*w.group()]
 	step = 4 * DotCols * wide
 	return group[4*DotCols*from:], group[w.blocks()*step+2*DotCols*from:][:2*DotCols], step
@@ -165,7 +165,7 @@ func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, m, lo, hi int) {
 	case !vector:
 		w.multiplyGo(c, ldc, a, m, lo, hi)
 	case vnni():
-		w.multiplyBeside(c, ldc, a, m, lo, hi)
+		w.multiplyAdjacent(c, ldc, a, m, lo, hi)
 	default:
 		w.multiply(c, ldc, a, m, lo, hi)
 	}

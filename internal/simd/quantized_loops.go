@@ -17,7 +17,7 @@ func (q *Quantized) requantize(dst []uint8, ldd int, src []int32, lds int, init 
 		requantize512(m, n, &dst[0], ldd, &src[0], 4*lds, &init[0], &scale[0], lo, hi, q.Zero)
 		return n
 	}
-	done := whole(n)
+	done := vectorized(n)
 	blocks := done / lanes
 	if neon {
 		done, blocks = n, n // these loops do all columns
@@ -35,7 +35,7 @@ func (q *Quantized) requantize(dst []uint8, ldd int, src []int32, lds int, init 
 
 // quantize returns how many elements are done.
 func (q *Quantized) quantize(dst []uint8, src []float32, scale float32) int {
-	n := whole(len(src))
+	n := vectorized(len(src))
 	lo, hi := q.bounds()
 	switch { // calls by name keep src on the stack
 	case n == 0 || neon && !q.words():
@@ -50,7 +50,7 @@ func (q *Quantized) quantize(dst []uint8, src []float32, scale float32) int {
 
 // dequantize returns how many elements are done.
 func (q *Quantized) dequantize(dst []float32, src []uint8, scale float32) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	switch {
 	case n == 0 || neon && !q.words():
 		return 0
@@ -68,7 +68,7 @@ var binaryLoops = [...][2]func(n int, dst, a, b *uint8, q *binaryParams){
 
 // apply returns how many elements are done.
 func (f *Binary) apply(op BinaryOp, dst, a, b []uint8) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n == 0 || neon && !f.inWords() {
 		return 0
 	}

@@ -5,8 +5,8 @@ import "unsafe"
 // Level names the instruction set in use: "avx512", "avx2", "neon" or "go".
 func Level() string { return level }
 
-// whole is the number of elements in whole blocks of lanes, 0 without vectors.
-func whole(n int) int {
+// vectorized is the number of elements in whole blocks of lanes, 0 without vectors.
+func vectorized(n int) int {
 	if !vector {
 		return 0
 	}
@@ -168,7 +168,7 @@ func Stride2[T any](dst, src []T) {
 // It panics where another slice is too short.
 func Zip3(dst, a, b, c []float32) {
 	dst, b, c = dst[:3*len(a):len(dst)], b[:len(a):len(b)], c[:len(a):len(c)]
-	done := whole(len(a))
+	done := vectorized(len(a))
 	if done > 0 {
 		zip3Lanes(done/lanes, &dst[0], &a[0], &b[0], &c[0])
 	}
@@ -188,7 +188,7 @@ func zip3Go(dst, a, b, c []float32) {
 // It panics where another slice is too short.
 func Unzip3(a, b, c, src []float32) {
 	src, b, c = src[:3*len(a):len(src)], b[:len(a):len(b)], c[:len(a):len(c)]
-	done := whole(len(a))
+	done := vectorized(len(a))
 	if done > 0 {
 		unzip3Lanes(done/lanes, &a[0], &b[0], &c[0], &src[0])
 	}
@@ -205,7 +205,7 @@ func unzip3Go(a, b, c, src []float32) {
 func Fill[T any](dst []T, v T) {
 	n := 0
 	if d, ok := any(dst).([]float32); ok {
-		if n = whole(len(d)); n > 0 {
+		if n = vectorized(len(d)); n > 0 {
 			fillLanes(n/lanes, &d[0], any(v).(float32))
 		}
 	}
@@ -238,7 +238,7 @@ func Axpy(y, x []float32, a float32) {
 // Dot is Σ x[i]·y[i], 0 for none. It panics where y is shorter than x.
 func Dot(x, y []float32) float32 {
 	y = y[:len(x):len(y)]
-	n := whole(len(x))
+	n := vectorized(len(x))
 	if n == 0 {
 		return dotGo(x, y)
 	}
@@ -255,7 +255,7 @@ func DotOf[T Number]() func(x, y []T) T {
 
 // Sum is Σ x[i], 0 for none.
 func Sum(x []float32) float32 {
-	n := whole(len(x))
+	n := vectorized(len(x))
 	if n == 0 {
 		return sumGo(x)
 	}
@@ -264,7 +264,7 @@ func Sum(x []float32) float32 {
 
 // SumSquares is Σ (x[i]-mean)², 0 for none.
 func SumSquares(x []float32, mean float32) float32 {
-	n := whole(len(x))
+	n := vectorized(len(x))
 	if n == 0 {
 		return SumSquaresAs(x, mean)
 	}
@@ -273,7 +273,7 @@ func SumSquares(x []float32, mean float32) float32 {
 
 // Max is the largest element, NaN if there is one, -Inf for none.
 func Max(x []float32) float32 {
-	n, m := whole(len(x)), -inf
+	n, m := vectorized(len(x)), -inf
 	if n > 0 {
 		m = maxLanes(n/lanes, &x[0])
 	}
@@ -282,7 +282,7 @@ func Max(x []float32) float32 {
 
 // Min is the least element, NaN if there is one, +Inf for none.
 func Min(x []float32) float32 {
-	n, m := whole(len(x)), inf
+	n, m := vectorized(len(x)), inf
 	if n > 0 {
 		m = minLanes(n/lanes, &x[0])
 	}
@@ -293,7 +293,7 @@ func Min(x []float32) float32 {
 // shorter than dst.
 func ScaleShift(dst, src []float32, scale, shift float32) {
 	src = src[:len(dst):len(src)]
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		scaleShiftLanes(n/lanes, &dst[0], &src[0], scale, shift)
 	}
@@ -311,7 +311,7 @@ func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	if bias != nil {
 		bias = bias[:len(dst):len(bias)]
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n == 0 || weight == nil || bias == nil {
 		centerGo(dst, src, mean, scale, weight, bias)
 		return
@@ -332,7 +332,7 @@ func ExpSum(dst, src []float32, shift float32) (s float32) {
 	if !vector {
 		return expSumGo(dst, src, shift)
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		s = expSumLanes(n/lanes, &dst[0], &src[0], shift)
 	}

@@ -8,7 +8,7 @@ package simd
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Int8ToInt32(dst []int32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[:n:len(src)]
 		int8ToInt32Lanes(n/lanes, &dst[0], &src[0])
@@ -20,7 +20,7 @@ func Int8ToInt32(dst []int32, src []byte) int {
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Uint8ToInt32(dst []int32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[:n:len(src)]
 		uint8ToInt32Lanes(n/lanes, &dst[0], &src[0])
@@ -32,7 +32,7 @@ func Uint8ToInt32(dst []int32, src []byte) int {
 // the start of dst as make whole vectors. It returns their number, 0 without vectors, and
 // panics where src is too short for them.
 func BoolToInt32(dst []int32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[:n:len(src)]
 		boolToInt32Lanes(n/lanes, &dst[0], &src[0])
@@ -44,7 +44,7 @@ func BoolToInt32(dst []int32, src []byte) int {
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Int16ToInt32(dst []int32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		int16ToInt32Lanes(n/lanes, &dst[0], &src[0])
@@ -56,7 +56,7 @@ func Int16ToInt32(dst []int32, src []byte) int {
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Uint16ToInt32(dst []int32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		uint16ToInt32Lanes(n/lanes, &dst[0], &src[0])
@@ -68,7 +68,7 @@ func Uint16ToInt32(dst []int32, src []byte) int {
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Int8ToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[:n:len(src)]
 		int8ToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -80,7 +80,7 @@ func Int8ToFloat(dst []float32, src []byte) int {
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Uint8ToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[:n:len(src)]
 		uint8ToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -92,7 +92,7 @@ func Uint8ToFloat(dst []float32, src []byte) int {
 // the start of dst as make whole vectors. It returns their number, 0 without vectors, and
 // panics where src is too short for them.
 func BoolToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[:n:len(src)]
 		boolToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -104,7 +104,7 @@ func BoolToFloat(dst []float32, src []byte) int {
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
 // short for them.
 func Int16ToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		int16ToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -116,7 +116,7 @@ func Int16ToFloat(dst []float32, src []byte) int {
 // make whole vectors. It returns their number, 0 without vectors, and panics where src is
 // too short for them.
 func Uint16ToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		uint16ToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -128,7 +128,7 @@ func Uint16ToFloat(dst []float32, src []byte) int {
 // the start of dst as make whole vectors. It returns their number, 0 without vectors, and
 // panics where src is too short for them.
 func Int32ToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 4*n : len(src)]
 		int32ToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -140,7 +140,7 @@ func Int32ToFloat(dst []float32, src []byte) int {
 // dst as make whole vectors. It returns their number, 0 without vectors, and panics where
 // src is too short for them.
 func HalfToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		halfToFloatLanes(n/lanes, &dst[0], &src[0])
@@ -152,7 +152,7 @@ func HalfToFloat(dst []float32, src []byte) int {
 // dst as make whole vectors. It returns their number, 0 without vectors, and panics where
 // src is too short for them.
 func BFloatToFloat(dst []float32, src []byte) int {
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		bFloatToFloatLanes(n/lanes, &dst[0], &src[0])

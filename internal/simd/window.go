@@ -182,7 +182,7 @@ func zipRows2(dst, a, b []float32, rows, n, ds, ss int) int {
 		zip2Rows16(rows, n, &dst[0], &a[0], &b[0], 4*ds, 4*ss)
 		return n
 	}
-	done := whole(n)
+	done := vectorized(n)
 	if done > 0 {
 		zip2Rows(rows, done/lanes, &dst[0], &a[0], &b[0], 4*ds, 4*ss)
 	}

@@ -86,7 +86,7 @@ func quantizedAdd(c *kernels.Ctx, a kernels.Args) error {
 
 type adder struct {
 	binary[int8]
-	codes
+	quantizer
 	sum           scale
 	first, second addend
 }
@@ -120,13 +120,13 @@ func quantizedMul(c *kernels.Ctx, a kernels.Args) error {
 	r.int8(0, 2, 7)
 	sizes := r.equalOrChannels(0, 2)
 	p.first, p.second = r.int32(1), r.int32(3)
-	p.codes, p.product = wholeRange(r.int32(4)), r.scale(5)
+	p.quantizer, p.product = int8Range(r.int32(4)), r.scale(5)
 	return p.begin(c, &r, 0, 2, 7, sizes, p)
 }
 
 type multiplier struct {
 	binary[int8]
-	codes
+	quantizer
 	product       scale
 	first, second int32 // zero points
 }

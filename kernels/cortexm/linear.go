@@ -131,5 +131,5 @@ func (p *product) readMatmul(r *reader) {
 		r.bad(matmulRight, "%v", fmt.Sprintf("[%d, N, %d]", left.Sizes[0], left.Sizes[2]), right)
 	}
 	p.xOffset, p.weights.offset = r.inputOffset(matmulLeft+1), r.weightOffset(matmulRight+1)
-	p.codes.codes, p.codes.one = wholeRange(r.int32(matmulZero)), r.scale(matmulScale)
+	p.codes.quantizer, p.codes.one = int8Range(r.int32(matmulZero)), r.scale(matmulScale)
 }

@@ -148,15 +148,15 @@ func (r *reader) padding(i int, in *tensor.Tensor) (dst [padDims]int) {
 			dst[d] = int(v)
 		}
 	}
-	if takenForLast(in) {
+	if isChannelsLast(in) {
 		dst[1], dst[2], dst[3] = dst[3], dst[1], dst[2]
 	}
 	return dst
 }
 
-// takenForLast says that the device takes t for an image with channels last: by its
+// isChannelsLast says that the device takes t for an image with channels last: by its
 // dim order, or where one channel or one point makes no difference.
-func takenForLast(t *tensor.Tensor) bool {
+func isChannelsLast(t *tensor.Tensor) bool {
 	if t.Rank() != 4 {
 		return false
 	}

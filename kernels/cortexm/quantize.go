@@ -17,7 +17,7 @@ func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.WantDType(0, a.Tensor(0), tensor.Float32); err != nil {
 		return err
 	}
-	if err := checkCodes(a, 6); err != nil {
+	if err := checkQuantized(a, 6); err != nil {
 		return err
 	}
 	return quantized.QuantizePerTensor(c, a, 1/float32(a.Float(1)))
@@ -29,15 +29,15 @@ func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 //
 // in float32.
 func dequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
-	if err := checkCodes(a, 0); err != nil {
+	if err := checkQuantized(a, 0); err != nil {
 		return err
 	}
 	return quantized.DequantizePerTensor(c, a)
 }
 
-// checkCodes checks that tensor argument i has one of the device's quantized types, and the zero
+// checkQuantized checks that tensor argument i has one of the device's quantized types, and the zero
 // point.
-func checkCodes(a kernels.Args, i int) error {
+func checkQuantized(a kernels.Args, i int) error {
 	t := a.Tensor(i)
 	if err := kernels.WantDType(i, t, tensor.Int8, tensor.Int16); err != nil {
 		return err

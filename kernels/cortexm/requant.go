@@ -34,17 +34,17 @@ type scale struct{ multiplier, shift int32 }
 
 func (s scale) apply(v int32) int32 { return requantize(v, s.multiplier, s.shift) }
 
-// codes converts scaled numbers to int8: it adds the zero point, which wraps, and clamps.
-type codes struct{ zero, least, most int32 }
+// quantizer converts scaled numbers to int8: it adds the zero point, which wraps, and clamps.
+type quantizer struct{ zero, least, most int32 }
 
-func (q codes) of(v int32) int8 { return int8(min(max(v+q.zero, q.least), q.most)) }
+func (q quantizer) of(v int32) int8 { return int8(min(max(v+q.zero, q.least), q.most)) }
 
-// wholeRange clamps to the range of int8.
-func wholeRange(zero int32) codes { return codes{zero, math.MinInt8, math.MaxInt8} }
+// int8Range clamps to the range of int8.
+func int8Range(zero int32) quantizer { return quantizer{zero, math.MinInt8, math.MaxInt8} }
 
 // channels converts sums of products, which start from the bias of their channel, to int8.
 type channels struct {
-	codes
+	quantizer
 	bias, multipliers, shifts *tensor.Tensor // int32, one per channel; bias may be nil
 	arg                       int            // of shifts
 	one                       scale          // of all channels if multipliers is nil

@@ -61,7 +61,7 @@ func dequantizeBy[F float](read reader[F], dtype int) kernels.Func {
 // dequantize converts the stored integers of argument 0 to floats. Argument dtype is their type.
 func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype, out int, p params[F]) error {
 	in, to := a.Tensor(0), a.Tensor(out)
-	if err := checkCodes(a, 0, dtype); err != nil {
+	if err := checkQuantized(a, 0, dtype); err != nil {
 		return err
 	}
 	if err := kernels.WantDType(out, to, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
@@ -161,7 +161,7 @@ func dequantize8Of[F float](from, to tensor.DType) func(dst, src []byte, scale, 
 // dequantize8Vector is the vectorized dequantize8, for integral zero points whose differences from the stored
 // values are exact.
 func dequantize8Vector[T int8 | uint8](dst, src []byte, scale, zero float32) {
-	if !wholeZero(zero) {
+	if !integralZero(zero) {
 		dequantize8[T](dst, src, scale, zero)
 		return
 	}
@@ -169,8 +169,8 @@ func dequantize8Vector[T int8 | uint8](dst, src []byte, scale, zero float32) {
 	codes.Dequantize(tensor.View[float32](dst), src, scale)
 }
 
-// wholeZero reports whether a zero point is integral and small enough to be exact.
-func wholeZero(zero float32) bool {
+// integralZero reports whether a zero point is integral and small enough to be exact.
+func integralZero(zero float32) bool {
 	return zero > -exact && zero < exact && zero == float32(int32(zero))
 }
 

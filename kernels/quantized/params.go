@@ -93,9 +93,9 @@ func stored(d tensor.DType) tensor.DType {
 	return d
 }
 
-// checkCodes checks that tensor argument i has the type in argument dtype, and that the bounds in
+// checkQuantized checks that tensor argument i has the type in argument dtype, and that the bounds in
 // the two arguments before dtype fit it.
-func checkCodes(a kernels.Args, i, dtype int) error {
+func checkQuantized(a kernels.Args, i, dtype int) error {
 	t := a.Tensor(i)
 	lo, hi, ok := codeRange(t.DType)
 	if !ok {

@@ -53,7 +53,7 @@ func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p
 	if err := kernels.WantDType(0, in, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
 		return err
 	}
-	if err := checkCodes(a, out, out-1); err != nil {
+	if err := checkQuantized(a, out, out-1); err != nil {
 		return err
 	}
 	if err := resizeLike(a, 0, out); err != nil {

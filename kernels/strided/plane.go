@@ -40,7 +40,7 @@ func (s *Copier) choosePlane() {
 		if dense && s.dims[near].n < minTile {
 			near = s.longest()
 		}
-		p = s.takeDim(near)
+		p = s.popDim(near)
 	}
 	s.plane = plane{p: p, q: q}
 	switch {
@@ -90,7 +90,7 @@ func (s *Copier) longest() int {
 	return best
 }
 
-func (s *Copier) takeDim(i int) dim {
+func (s *Copier) popDim(i int) dim {
 	d := s.dims[i]
 	copy(s.dims[i:s.rank-1], s.dims[i+1:s.rank])
 	s.rank--

@@ -210,7 +210,7 @@ func (t *Tensor) Resize(sizes []int) error {
 	switch bytes := n * t.DType.Size(); {
 	case bytes <= len(t.store):
 	case t.Dynamism == DynamicUnbound:
-		if !t.budget.take(int64(bytes)) {
+		if !t.budget.spend(int64(bytes)) {
 			return t.resizeError(sizes, int(t.budget.Left)/t.DType.Size())
 		}
 		t.store = AlignedBytes(bytes)
@@ -223,8 +223,8 @@ func (t *Tensor) Resize(sizes []int) error {
 	return nil
 }
 
-// take subtracts n bytes and reports whether they were available. A nil budget is unlimited.
-func (b *Budget) take(n int64) bool {
+// spend subtracts n bytes and reports whether they were available. A nil budget is unlimited.
+func (b *Budget) spend(n int64) bool {
 	if b == nil {
 		return true
 	}

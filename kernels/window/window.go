@@ -119,8 +119,8 @@ func Part(size, parts, at int) (lo, hi int) {
 	return int(int64(at) * n / all), int((int64(at+1)*n + all - 1) / all)
 }
 
-// Whole reports whether no window extends over an edge of the input along dimension d.
-func (s *Shape) Whole(d int) bool {
+// Inside reports whether no window extends over an edge of the input along dimension d.
+func (s *Shape) Inside(d int) bool {
 	return s.Pad[d] == 0 && s.Start(d, s.Out[d]-1)+s.Extent(d) <= s.In[d]
 }
 

@@ -350,7 +350,7 @@ func (m *Instance) CheckRows() error {
 	if known {
 		return err
 	}
-	if why := rows.Apart(m.ir, m.shared.Images, rows.Run{Values: m.values, Takes: m.tookStep}); why != nil {
+	if why := rows.Independent(m.ir, m.shared.Images, rows.Run{Values: m.values, Takes: m.tookStep}); why != nil {
 		err = m.program.Batch(m.ir.Name, why.Error())
 	}
 	if m.rowsKnown == nil || len(m.rowsKnown) == maxKnownRows {

@@ -80,7 +80,7 @@ func (m *Method) checkOverlap(s *Step, marks []mark) error {
 func (m *Method) checkMove(s *Step) error {
 	from, to := &m.Values[s.Args[0]], &m.Values[s.Args[1]]
 	if !m.isTensorMove(s) {
-		if holdsTensors(from.Kind) || holdsTensors(to.Kind) {
+		if hasTensors(from.Kind) || hasTensors(to.Kind) {
 			return fmt.Errorf("a move from %v to %v", from.Kind, to.Kind)
 		}
 		return nil
@@ -100,12 +100,12 @@ func (m *Method) checkResult(s *Step) error {
 	}
 	v := s.Args[len(s.Args)-1]
 	kind := m.Values[v].Kind
-	if r.Alias && kind != tensor.KindTensor || !r.Alias && holdsTensors(kind) {
+	if r.Alias && kind != tensor.KindTensor || !r.Alias && hasTensors(kind) {
 		return fmt.Errorf("result value %d of kind %v, want %v", v, kind, r.Type)
 	}
 	return nil
 }
 
-func holdsTensors(k tensor.Kind) bool {
+func hasTensors(k tensor.Kind) bool {
 	return k == tensor.KindTensor || k == tensor.KindTensorList || k == tensor.KindOptionalTensorList
 }

@@ -18,11 +18,11 @@ func (m *Method) setLifetimes() {
 	words := (len(m.Storages) + 63) / 64
 	switch {
 	case m.Coarse:
-		m.wholeLifetimes()
+		m.fullLifetimes()
 	case !m.HasJumps():
 		m.straightLifetimes()
 	case len(m.Steps)*words > maxLiveWords || !m.dataflowLifetimes(words):
-		m.wholeLifetimes()
+		m.fullLifetimes()
 	}
 	for i := range m.Storages {
 		s := &m.Storages[i]
@@ -86,7 +86,7 @@ func (m *Method) straightLifetimes() {
 	}
 }
 
-func (m *Method) wholeLifetimes() {
+func (m *Method) fullLifetimes() {
 	m.Coarse = true
 	for i := range m.Storages {
 		m.Storages[i].First, m.Storages[i].Last = 0, len(m.Steps)

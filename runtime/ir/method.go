@@ -24,9 +24,9 @@ type Method struct {
 	Delegates []string // by index, for messages: the delegate and its backend
 	Relaid    []Relaid // elided views that are copied because the file's place for them would be wrong
 	// States that the exporter's updates miss, found when the method was built.
-	Redirected []Redirected
-	Astray     []Astray
-	Unwritten  []Unwritten
+	Redirected  []Redirected
+	Misdirected []Misdirected
+	Unwritten   []Unwritten
 	// Coarse means that computing lifetimes was too much work, as for no exporter's method: every
 	// storage counts as live throughout, and some may be read before they are written.
 	Coarse bool
@@ -283,9 +283,9 @@ type Redirected struct {
 	From, To int // values: the argument, and the state
 }
 
-// Astray is a copy onto an argument that cannot be meant, and that several states or none can be
+// Misdirected is a copy onto an argument that cannot be meant, and that several states or none can be
 // the destination of.
-type Astray struct {
+type Misdirected struct {
 	Origin
 	Input  int   // index of the argument
 	Idle   bool  // the argument is copied onto itself, which changes nothing

@@ -55,7 +55,7 @@ func (b *builder) redirectCopies(join *forest) error {
 	for _, v := range b.tensors(nil, b.Outputs...) {
 		outputs[join.find(v)] = true
 	}
-	copies := make(map[kindOf][]Astray)
+	copies := make(map[kindOf][]Misdirected)
 	var kinds []kindOf
 	for i := range b.Steps {
 		s := &b.Steps[i]
@@ -71,7 +71,7 @@ func (b *builder) redirectCopies(join *forest) error {
 		if copies[k] == nil {
 			kinds = append(kinds, k)
 		}
-		copies[k] = append(copies[k], Astray{Origin: s.Origin, Input: in, Idle: to == from, step: i})
+		copies[k] = append(copies[k], Misdirected{Origin: s.Origin, Input: in, Idle: to == from, step: i})
 	}
 	if len(kinds) == 0 {
 		return nil
@@ -86,14 +86,14 @@ func (b *builder) redirectCopies(join *forest) error {
 		}
 		for _, a := range copies[k] {
 			a.States = states[k]
-			b.Astray = append(b.Astray, a)
+			b.Misdirected = append(b.Misdirected, a)
 		}
 	}
 	return nil
 }
 
 // redirect makes a copy write a state.
-func (b *builder) redirect(a *Astray, state int) error {
+func (b *builder) redirect(a *Misdirected, state int) error {
 	s := &b.Steps[a.step]
 	was, last := s.Args[0], len(s.Args)-1
 	s.Args = slices.Clone(s.Args)

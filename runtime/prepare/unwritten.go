@@ -28,7 +28,7 @@ func (l *load) checkStates(m *ir.Method) (suspect []string, err error) {
 				f.Name, f.Value, f.Index))
 		}
 	}
-	if len(m.Unwritten)+len(m.Astray) == 0 {
+	if len(m.Unwritten)+len(m.Misdirected) == 0 {
 		return suspect[:min(len(suspect), maxSuspects)], nil
 	}
 	others := l.elsewhere()
@@ -50,9 +50,9 @@ func (l *load) checkStates(m *ir.Method) (suspect []string, err error) {
 		}
 		suspect = append(suspect, text)
 	}
-	for i := range m.Astray {
-		a := &m.Astray[i]
-		text := astrayText(a)
+	for i := range m.Misdirected {
+		a := &m.Misdirected[i]
+		text := misdirectedText(a)
 		if !a.Idle && !l.AsWritten {
 			return nil, &ir.StepError{Origin: a.Origin, Name: "aten::copy_",
 				Err: errors.New(text + "; export again with another name for the argument; " + advice.Repair.String())}
@@ -96,7 +96,7 @@ func (l *load) unwrittenText(u *ir.Unwritten) string {
 	return fmt.Sprintf("%s is read, %s, and no instruction of any method writes it", l.stateName(u.Value), contents)
 }
 
-func astrayText(a *ir.Astray) string {
+func misdirectedText(a *ir.Misdirected) string {
 	to := "no state of its type and sizes lacks an update"
 	if len(a.States) > 0 {
 		to = fmt.Sprintf("it may belong to any state of the values %v", a.States[:min(len(a.States), maxSuspects)])

@@ -108,7 +108,7 @@ func (f *finder) classifyBlock(from, end int) {
 }
 
 // set sets the kind of a step.
-func (f *finder) set(i int, k home) {
+func (f *finder) set(i int, k placement) {
 	f.kinds[i] = k
 	s := &f.Steps[i]
 	for p, v := range s.Args {
@@ -123,13 +123,13 @@ func (f *finder) set(i int, k home) {
 	}
 }
 
-func (f *finder) write(v int, k home) {
+func (f *finder) write(v int, k placement) {
 	f.undo = append(f.undo, change{v, f.homes[v]})
 	f.homes[v] = k
 }
 
 // kind returns the kind of a step.
-func (f *finder) kind(i int) home {
+func (f *finder) kind(i int) placement {
 	s := &f.Steps[i]
 	if v, ok := slot(f.Method, s); ok {
 		c := call{f, s, f.Method}
@@ -148,11 +148,11 @@ func (f *finder) kind(i int) home {
 }
 
 // kindOf returns the kind of a step whose results have the dimensions of rows that they would have together.
-func (f *finder) kindOf(s *ir.Step) home {
+func (f *finder) kindOf(s *ir.Step) placement {
 	switch {
 	case s.Kind == ir.KernelCall && s.ReadsSizes() && !f.numbersOfEach(s) && !slices.ContainsFunc(s.Reads, f.lacksRows):
 		return both
-	case len(s.Updates) > 0 || slices.ContainsFunc(s.Writes, f.staysApart) || slices.ContainsFunc(s.Reads, f.lacksRows):
+	case len(s.Updates) > 0 || slices.ContainsFunc(s.Writes, f.perInstance) || slices.ContainsFunc(s.Reads, f.lacksRows):
 		return each
 	case s.Kind == ir.DelegateCall:
 		return f.kindIf(f.delegateRows(s))
@@ -162,7 +162,7 @@ func (f *finder) kindOf(s *ir.Step) home {
 	return f.kindIf(f.operatorRows(s))
 }
 
-func (f *finder) kindIf(ok bool) home {
+func (f *finder) kindIf(ok bool) placement {
 	if ok {
 		return together
 	}
@@ -174,8 +174,8 @@ func (f *finder) lacksRows(v int) bool {
 	return f.plan.Dims[v] == None && !f.Storages[f.Values[v].Storage].Kind.IsConstant()
 }
 
-// staysApart reports whether a result has no rows, or must be written in each instance.
-func (f *finder) staysApart(v int) bool {
+// perInstance reports whether a result has no rows, or must be written in each instance.
+func (f *finder) perInstance(v int) bool {
 	return f.plan.Dims[v] == None || f.fixed[f.Values[v].Storage]
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// home is where a step runs, or where a value was written: in each instance, in the common one, or in both.
-type home uint8
+// placement is where a step runs, or where a value was written: in each instance, in the common one, or in both.
+type placement uint8
 
 const (
-	each home = 1 << iota
+	each placement = 1 << iota
 	together
 	both = each | together
 )
@@ -22,9 +22,9 @@ type finder struct {
 	*ir.Method
 	images []delegate.Image
 	plan   *Plan
-	homes  []home // by value: where it was last written; 0 for constants and numbers of the file
-	kinds  []home // by step
-	fixed  []bool // by storage: its steps run in each instance
+	homes  []placement // by value: where it was last written; 0 for constants and numbers of the file
+	kinds  []placement // by step
+	fixed  []bool      // by storage: its steps run in each instance
 	// updated marks the storages that steps update in place or that several write.
 	updated []bool
 	undo    []change
@@ -35,7 +35,7 @@ type finder struct {
 // change is the home of a value before a block was classified.
 type change struct {
 	value int
-	was   home
+	was   placement
 }
 
 func (f *finder) count() int               { return f.plan.Rows }

@@ -14,7 +14,7 @@ import (
 // were not 1, such as the number of earlier tokens: these are then not mistaken for rows.
 func Make(m *ir.Method, images []delegate.Image, single func(v, dim int) bool) (*Plan, error) {
 	f := &finder{Method: m, images: images, plan: &Plan{Dims: make([]int, len(m.Values))},
-		homes: make([]home, len(m.Values)), kinds: make([]home, len(m.Steps)), numbers: make([]dependence, len(m.Values))}
+		homes: make([]placement, len(m.Values)), kinds: make([]placement, len(m.Steps)), numbers: make([]dependence, len(m.Values))}
 	if err := f.findInputs(); err != nil {
 		return nil, err
 	}
@@ -77,13 +77,13 @@ func (f *finder) findDims(single func(v, dim int) bool) {
 // addSegments joins steps of one kind to segments, and lists the values that each needs from the other kind. Steps of
 // both kinds are in a segment of either.
 func (f *finder) addSegments() {
-	at := make([]home, len(f.Values)) // where the contents of tensors are
+	at := make([]placement, len(f.Values)) // where the contents of tensors are
 	for _, v := range f.Inputs {
 		at[v] = each
 	}
 	for i := range f.Steps {
 		s := &f.Steps[i]
-		for _, k := range [...]home{each, together} {
+		for _, k := range [...]placement{each, together} {
 			if f.kinds[i]&k == 0 {
 				continue
 			}
@@ -111,7 +111,7 @@ func (f *finder) addSegments() {
 	}
 }
 
-func (f *finder) addCount(k home) {
+func (f *finder) addCount(k placement) {
 	switch k {
 	case together:
 		f.plan.Together++
@@ -122,7 +122,7 @@ func (f *finder) addCount(k home) {
 
 // segment returns the segment of step i and kind k: one of the last two, if it ends before the step, or a new one. If it is
 // not the last, that has only steps of both kinds since the end of this one, which compute no tensors.
-func (f *finder) segment(i int, k home) *Segment {
+func (f *finder) segment(i int, k placement) *Segment {
 	list := f.plan.Segments
 	for n := len(list) - 1; n >= max(len(list)-2, 0); n-- {
 		if s := &list[n]; s.Together == (k == together) && s.End == i {

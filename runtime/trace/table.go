@@ -44,10 +44,10 @@ func (r *Recorder) Summary() []Row {
 		row.Total /= time.Duration(max(s.runs, 1))
 		list = append(list, row)
 	}
-	for _, row := range withRest(s.rows, Execute, "outside instructions", s.execute) {
+	for _, row := range withRemainder(s.rows, Execute, "outside instructions", s.execute) {
 		add(*row, 0)
 		if nodes := s.inside[row.delegate]; row.Kind == Delegate && len(nodes) > 0 {
-			for _, node := range withRest(nodes, Delegate, "outside nodes", row.Total) {
+			for _, node := range withRemainder(nodes, Delegate, "outside nodes", row.Total) {
 				add(*node, 1)
 			}
 		}
@@ -93,8 +93,8 @@ func (s *sums) place(row *Row) {
 	s.rows = append(s.rows, row)
 }
 
-// withRest sorts rows and appends one for the rest of the whole.
-func withRest(rows []*Row, kind Kind, name string, whole time.Duration) []*Row {
+// withRemainder sorts rows and appends one for the rest of the whole.
+func withRemainder(rows []*Row, kind Kind, name string, whole time.Duration) []*Row {
 	rows = slices.Clone(rows)
 	for _, row := range rows {
 		whole -= row.Total

@@ -85,8 +85,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// whole is a request with all kinds of fields.
-func whole() *inference.ModelInferRequest {
+// fullRequest is a request with all kinds of fields.
+func fullRequest() *inference.ModelInferRequest {
 	m := typed("FP32", nil)
 	m.ModelVersion, m.Id = "forward", "id"
 	text := &inference.InferParameter{ParameterChoice: &inference.InferParameter_StringParam{StringParam: "s"}}
@@ -102,9 +102,9 @@ func whole() *inference.ModelInferRequest {
 	return m
 }
 
-// TestWhole checks every field of a request.
-func TestWhole(t *testing.T) {
-	r := encode(t, whole())
+// TestFullRequest checks every field of a request.
+func TestFullRequest(t *testing.T) {
+	r := encode(t, fullRequest())
 	got, err := r.read(limits)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func checkRead(t *testing.T, data []byte) {
 
 // seeds are valid requests.
 func seeds(t testing.TB) (list [][]byte) {
-	list = append(list, encode(t, whole()).data)
+	list = append(list, encode(t, fullRequest()).data)
 	for datatype, c := range typedCases {
 		list = append(list, encode(t, typed(datatype, c.in)).data)
 	}

@@ -149,7 +149,7 @@ func (c *client) listen() {
 	for {
 		m, err := c.link.read()
 		if err == nil {
-			err = c.take(m)
+			err = c.handle(m)
 		}
 		if err != nil {
 			c.end(err)
@@ -158,8 +158,8 @@ func (c *client) listen() {
 	}
 }
 
-// take handles a message. An error is a protocol violation.
-func (c *client) take(m message) error {
+// handle handles a message. An error is a protocol violation.
+func (c *client) handle(m message) error {
 	switch m := m.(type) {
 	case *reply:
 		c.mu.Lock()

@@ -28,12 +28,12 @@ import (
 var workers = map[string]func(args []string) error{
 	"good":  func(args []string) error { return work(args, nil) },
 	"exits": func([]string) error { os.Exit(7); return nil },
-	"first": func(args []string) error { return tell(args, &reply{ID: 1}) },
+	"first": func(args []string) error { return sendAll(args, &reply{ID: 1}) },
 	"event": func(args []string) error {
-		return tell(args, good(), &event{Kind: trace.Delegate, Backend: "SomethingElse"})
+		return sendAll(args, good(), &event{Kind: trace.Delegate, Backend: "SomethingElse"})
 	},
 	"memory": func(args []string) error {
-		return tell(args, good(), &event{Kind: trace.Memory, Name: trace.MemoryPacked, Bytes: -1})
+		return sendAll(args, good(), &event{Kind: trace.Memory, Name: trace.MemoryPacked, Bytes: -1})
 	},
 	"promises": func([]string) error {
 		h := good()
@@ -44,16 +44,16 @@ var workers = map[string]func(args []string) error{
 	"between": func(args []string) error {
 		h := good()
 		h.Events = 2
-		return tell(args, h, &reply{ID: 1})
+		return sendAll(args, h, &reply{ID: 1})
 	},
-	"unasked":  func(args []string) error { return tell(args, good(), &reply{ID: 77}) },
+	"unasked":  func(args []string) error { return sendAll(args, good(), &reply{ID: 77}) },
 	"instance": func(args []string) error { return answerAll(args, &reply{Bytes: math.MaxInt64}) },
 	"huge":     func(args []string) error { return raw([]byte{0xff, 0xff, 0xff, 0x7f}) },
 	"empty":    func(args []string) error { return raw(make([]byte, 64)) },
 	"declares": func(args []string) error {
 		h := good()
 		h.Methods[0].Inputs[0].Sizes = []int{1 << 40}
-		return tell(args, h)
+		return sendAll(args, h)
 	},
 	"outside": func(args []string) error { return lie(args, func(v *value) { v.Offset = 1 << 40 }) },
 	"beyond":  func(args []string) error { return lie(args, func(v *value) { v.Offset = 4096 }) },
@@ -133,8 +133,8 @@ func socket() *link {
 	return newLink(conn, fromWorker, toWorker, 0)
 }
 
-// tell sends messages and waits for the end.
-func tell(_ []string, list ...message) error {
+// sendAll sends messages and waits for the end.
+func sendAll(_ []string, list ...message) error {
 	l := socket()
 	for _, m := range list {
 		if err := l.write(m); err != nil {

@@ -47,7 +47,7 @@ func (c *Contents) Strings(place string, t *Tensor, n int, size int64) error {
 		return err
 	}
 	t.Texts = make([][]byte, 0, n)
-	return c.p.take(place, size)
+	return c.p.charge(place, size)
 }
 
 // count returns an error unless a shape has n elements, of size bytes, within the limits.

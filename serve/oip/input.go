@@ -150,8 +150,8 @@ func (p *parser) finish(place string, d *draft) (size int64, err error) {
 	return -1, p.later(place+".data", d)
 }
 
-// take charges bytes of tensors.
-func (p *parser) take(place string, n int64) error {
+// charge charges bytes of tensors.
+func (p *parser) charge(place string, n int64) error {
 	if n > p.left {
 		return &Error{ErrTooLarge, place, fmt.Errorf("%d bytes of tensors, %d left of the limit of %d", n, p.left, p.limits.Tensors)}
 	}
@@ -165,7 +165,7 @@ func (p *parser) count(place string, d *Tensor, size int) (n int, err error) {
 	if !ok || slices.Contains(d.Shape, 0) && overflows(d.Shape) {
 		return 0, invalid(place, "shape %v has too many elements", d.Shape)
 	}
-	return n, p.take(place, int64(n)*int64(size))
+	return n, p.charge(place, int64(n)*int64(size))
 }
 
 // overflows reports whether the product of the nonzero sizes exceeds the limit of tensors.
@@ -218,7 +218,7 @@ func (p *parser) addText(place string, d *draft) error {
 	}
 	text := token.String()
 	d.Texts = append(d.Texts, []byte(text))
-	return p.take(place, int64(len(text)))
+	return p.charge(place, int64(len(text)))
 }
 
 // grid reads n elements, of a flat array or of arrays nested like the shape.
@@ -333,7 +333,7 @@ func makeBytes(n int) []byte { return make([]byte, n) }
 
 // binaryText reads one string.
 func (p *parser) binaryText(place string, t *Tensor, size int64) error {
-	if err := p.take(place, size+textOverhead); err != nil {
+	if err := p.charge(place, size+textOverhead); err != nil {
 		return err
 	}
 	text, err := readBytes(place, size, p.body, makeBytes)
@@ -347,7 +347,7 @@ func (p *parser) binaryTexts(place string, t *Tensor, size int64, body io.Reader
 	if err != nil {
 		return err
 	}
-	if err := p.take(place, size); err != nil {
+	if err := p.charge(place, size); err != nil {
 		return err
 	}
 	all, err := readBytes(place, size, body, makeBytes)

@@ -43,7 +43,7 @@ func Read(body io.Reader, headerLength string, limits Limits) (*Request, error) 
 		return r, p.readBinary(r.Inputs)
 	}
 	r := &Request{}
-	err = p.whole(field{
+	err = p.readObject(field{
 		"id":         func(place string) (err error) { r.ID, err = p.text(place); return err },
 		"parameters": func(place string) (err error) { r.Parameters, err = p.parameters(place); return err },
 		"inputs":     func(place string) error { return p.list(place, &r.Inputs) },
@@ -63,7 +63,7 @@ func ReadResponse(body io.Reader, headerLength string, limits Limits) (*Response
 		return nil, err
 	}
 	r := &Response{}
-	err = p.whole(field{
+	err = p.readObject(field{
 		"id":            func(place string) (err error) { r.ID, err = p.text(place); return err },
 		"model_name":    func(place string) (err error) { r.Model, err = p.text(place); return err },
 		"model_version": func(place string) (err error) { r.Version, err = p.text(place); return err },
@@ -187,8 +187,8 @@ type parser struct {
 // field maps the members of an object to their readers. place is the path of the member.
 type field map[string]func(place string) error
 
-// whole reads the JSON part, which is one object.
-func (p *parser) whole(fields field) (err error) {
+// readObject reads the JSON part, which is one object.
+func (p *parser) readObject(fields field) (err error) {
 	defer func() {
 		err = p.body.explain(err)
 		p.json.free()

@@ -98,7 +98,7 @@ func filled(l *loop, text string, more ...string) string {
 func elementwiseWrapper(l *loop) string {
 	return comment(l) + filled(l, `func $NAME($PARAMS) {
 	$OPERANDS = $CHECKED
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		$VECTOR(n/lanes, &dst[0], $FIRST$SCALARS)
 	}
@@ -130,7 +130,7 @@ func approximationWrapper(l *loop) string {
 		$EXPR(dst, src$OWN)
 		return
 	}
-	n := whole(len(dst))
+	n := vectorized(len(dst))
 	if n > 0 {
 		$VECTOR(n/lanes, &dst[0], &src[0]$SCALARS)
 	}
@@ -156,7 +156,7 @@ func conversionWrapper(l *loop) string {
 		length = fmt.Sprintf("%d*n", l.kind.size)
 	}
 	return wrapped(text) + filled(l, `func $NAME($PARAMS) int {
-	n := whole(len($WORDS))
+	n := vectorized(len($WORDS))
 	if n > 0 {
 		$BYTES = $BYTES[:$LENGTH:len($BYTES)]
 		$VECTOR(n/lanes, &dst[0], &src[0])

@@ -106,7 +106,7 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 		p.shares = [3][]T{}
 		return nil
 	}
-	p.x, p.y, p.mean, p.whole = operand.In[T](c, x), operand.Out[T](c, out), true, p.wholePlane()
+	p.x, p.y, p.mean, p.whole = operand.In[T](c, x), operand.Out[T](c, out), true, p.coversPlane()
 	y := p.y
 	if p.short() && !p.whole {
 		p.planar.run(c)
@@ -138,8 +138,8 @@ func (p *avgPass[T]) slideEvenly() {
 	p.adaptive, p.includePad = false, false
 }
 
-// wholePlane reports whether the one window of a plane is all of it.
-func (p *avgPass[T]) wholePlane() bool {
+// coversPlane reports whether the one window of a plane is all of it.
+func (p *avgPass[T]) coversPlane() bool {
 	for d := range 3 {
 		if lo, hi, _ := p.bounds(d, 0); p.Out[d] != 1 || lo != 0 || hi != p.In[d] {
 			return false

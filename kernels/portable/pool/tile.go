@@ -57,7 +57,7 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T) bool {
 	}
 	b.count = (b.Out[1] + b.rows - 1) / b.rows
 	b.height = (b.rows-1)*w.Stride[1] + tall
-	b.direct = every == 1 && b.Whole(0) && b.Whole(1) && b.Whole(2)
+	b.direct = every == 1 && b.Inside(0) && b.Inside(1) && b.Inside(2)
 	if b.direct {
 		b.width = w.In[2]
 	} else {

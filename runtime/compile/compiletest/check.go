@@ -51,8 +51,8 @@ func Check(from, to []byte, beside ...[]byte) []string {
 	return c.found
 }
 
-// readBeside reads the data files: the keys of constants.
-func (c *checker) readBeside() {
+// readDataFiles reads the data files: the keys of constants.
+func (c *checker) readDataFiles() {
 	le := binary.LittleEndian
 	for _, b := range c.beside {
 		if len(b) < 48 || string(b[4:8]) != "FT01" || string(b[8:12]) != "FH01" || le.Uint64(b[32:])+le.Uint64(b[40:]) != uint64(len(b)) {
@@ -138,7 +138,7 @@ func (c *checker) read() {
 	})
 	c.named, c.filters, c.layouts = make(map[string][]byte), make(map[string]string), make(map[string]string)
 	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) { c.name(t.String(0, "key"), c.segments[t.Uint32(1, "segment_index", 0)]) })
-	c.readBeside()
+	c.readDataFiles()
 }
 
 // check checks all rules.

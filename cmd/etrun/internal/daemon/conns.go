@@ -62,7 +62,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 		c.trim(&c.fresh, c.news)
 	case http.StateIdle:
 		if k != nil && k.requests == 0 { // a client of HTTP/2 can cancel a request that the handler still answers
-			c.rest(k)
+			c.makeIdle(k)
 		}
 	case http.StateClosed, http.StateHijacked:
 		c.forget(k)
@@ -92,8 +92,8 @@ func (c *connections) forget(k *connection) {
 	delete(c.all, k.Conn)
 }
 
-// rest makes a connection idle. c.mu is locked.
-func (c *connections) rest(k *connection) {
+// makeIdle makes a connection idle. c.mu is locked.
+func (c *connections) makeIdle(k *connection) {
 	if k == nil {
 		return // it was closed
 	}
@@ -175,7 +175,7 @@ func (c *connections) count(k *connection) {
 // uncount ends the count of a request. c.mu is locked.
 func (c *connections) uncount(k *connection) {
 	if k.requests--; k.requests == 0 {
-		c.rest(k)
+		c.makeIdle(k)
 	} else {
 		c.more--
 	}
@@ -225,7 +225,7 @@ func (c *connections) answered(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.all[conn]; k != nil && k.requests <= 1 {
-		c.rest(k)
+		c.makeIdle(k)
 	}
 }
 

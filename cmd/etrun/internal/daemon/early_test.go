@@ -40,9 +40,9 @@ var early = []string{
 	"OPTIONS *", "OPTIONS /v2", "TRACE /", "POST /",
 }
 
-// hold sends a request whose body does not end, and returns when the answer came and when the
+// sendOpenBody sends a request whose body does not end, and returns when the answer came and when the
 // connection was closed.
-func hold(conn net.Conn, head, text, more string, most time.Duration) (code int, answered, closed time.Duration, err error) {
+func sendOpenBody(conn net.Conn, head, text, more string, most time.Duration) (code int, answered, closed time.Duration, err error) {
 	begun := time.Now()
 	_ = conn.SetDeadline(begun.Add(most))
 	if _, err := io.WriteString(conn, head+text); err != nil {
@@ -114,7 +114,7 @@ func TestUnsentBodies(t *testing.T) {
 						}
 						defer conn.Close()
 						head := request + " HTTP/1.1\r\nHost: localhost\r\n" + b.headers + "\r\n"
-						code, answered, closed, err := hold(conn, head, b.text, b.more, limit+lingering+slack)
+						code, answered, closed, err := sendOpenBody(conn, head, b.text, b.more, limit+lingering+slack)
 						what := fmt.Sprintf("%s, a body that %s", request, b.name)
 						switch {
 						case err != nil:
@@ -188,7 +188,7 @@ func TestDebugBodies(t *testing.T) {
 			}
 			defer conn.Close()
 			head := "GET /debug/pprof/cmdline HTTP/1.1\r\nHost: localhost\r\n" + b.headers + "\r\n"
-			if code, _, _, err := hold(conn, head, b.text, b.more, 5*time.Second); code != 404 || err != nil {
+			if code, _, _, err := sendOpenBody(conn, head, b.text, b.more, 5*time.Second); code != 404 || err != nil {
 				t.Errorf("a body that %s: %d, %v", b.name, code, err)
 			}
 		})

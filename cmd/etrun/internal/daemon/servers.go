@@ -96,7 +96,7 @@ func (d *Daemon) listenMetrics(ctx context.Context) (l listening, err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, d.counts.handler())
 	if onMachine(l.listeners[0].Addr()) {
-		l.Server = d.apart(metricsConnections, mux)
+		l.Server = d.separateServer(metricsConnections, mux)
 		l.WriteTimeout = d.BodyTimeout
 		return l, nil
 	}
@@ -116,12 +116,12 @@ func (d *Daemon) listenDebug(ctx context.Context) (l listening, err error) {
 	if a := l.listeners[0].Addr(); !local(a) {
 		return l, session.Usage("--debug %v is reachable from other machines", a)
 	}
-	l.Server, l.what, l.aside = d.apart(debugConnections, profiles()), "profiles", true
+	l.Server, l.what, l.aside = d.separateServer(debugConnections, profiles()), "profiles", true
 	return l, nil
 }
 
-// apart returns a server with connections of its own, of which no client authenticates.
-func (d *Daemon) apart(limit int, next http.Handler) *http.Server {
+// separateServer returns a server with connections of its own, of which no client authenticates.
+func (d *Daemon) separateServer(limit int, next http.Handler) *http.Server {
 	conns := newConnections(limit, limit)
 	names := &hosts{names: d.hosts.names, given: d.hosts.given}
 	h := d.bounded(conns, names.guard(next, conns))

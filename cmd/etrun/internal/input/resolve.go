@@ -195,7 +195,7 @@ func readArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, e
 
 // wrap makes a tensor of an array, in the logical order of arrays.
 func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
-	if !a.Holds(slot.DType) {
+	if !a.HasType(slot.DType) {
 		return nil, mismatch("%s %s, want %s", a.TypeName(), tensor.FormatSizes(a.Sizes), want(slot))
 	}
 	t := tensor.Make(slot.DType, a.Sizes, nil, tensor.Static)

@@ -22,15 +22,15 @@ func (d *drawing) position() {
 	d.finish()
 }
 
-// apart is the distance of the centres of neighbours in a rank.
-func (d *drawing) apart(a, b int32) float64 { return (d.widths[a]+d.widths[b])/2 + gap }
+// separation is the distance of the centres of neighbours in a rank.
+func (d *drawing) separation(a, b int32) float64 { return (d.widths[a]+d.widths[b])/2 + gap }
 
 // spread puts a rank around 0.
 func (d *drawing) spread(rank []int32) {
 	at := 0.0
 	for i, v := range rank {
 		if i > 0 {
-			at += d.apart(rank[i-1], v)
+			at += d.separation(rank[i-1], v)
 		}
 		d.x[v] = at
 	}
@@ -51,7 +51,7 @@ func (d *drawing) align(rank []int32, neighbours [][]int32, nodes int) {
 	offset := 0.0
 	for i, v := range rank {
 		if i > 0 {
-			offset += d.apart(rank[i-1], v)
+			offset += d.separation(rank[i-1], v)
 		}
 		want, weight := d.wish(v, neighbours[v], nodes)
 		runs = append(runs, run{want - offset, weight, 1})
@@ -66,7 +66,7 @@ func (d *drawing) align(rank []int32, neighbours [][]int32, nodes int) {
 	for _, r := range runs {
 		for range r.n {
 			if i > 0 {
-				offset += d.apart(rank[i-1], rank[i])
+				offset += d.separation(rank[i-1], rank[i])
 			}
 			d.x[rank[i]] = r.mean + offset
 			i++

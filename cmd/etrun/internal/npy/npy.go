@@ -22,8 +22,8 @@ type Array struct {
 	Data  []byte // logical order, little-endian
 }
 
-// Holds reports whether the elements have type d, or are raw elements of its width.
-func (a *Array) Holds(d tensor.DType) bool {
+// HasType reports whether the elements have type d, or are raw elements of its width.
+func (a *Array) HasType(d tensor.DType) bool {
 	if a.Void {
 		return a.DType.Size() == d.Size()
 	}

@@ -113,7 +113,7 @@ func TestWriteReadsBack(t *testing.T) {
 		t.Fatalf("%d arrays, want %d", len(arrays), len(tensors))
 	}
 	for i, a := range arrays {
-		if want := string(rune('a' + i)); a.Name != want || !a.Holds(tensors[i].DType) || !slices.Equal(a.Sizes, tensors[i].Sizes) {
+		if want := string(rune('a' + i)); a.Name != want || !a.HasType(tensors[i].DType) || !slices.Equal(a.Sizes, tensors[i].Sizes) {
 			t.Errorf("array %d: got %q %s%v, want %q %v", i, a.Name, a.TypeName(), a.Sizes, want, tensors[i])
 		}
 	}

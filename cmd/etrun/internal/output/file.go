@@ -73,7 +73,7 @@ func createNew(ctx context.Context, path string) (*File, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errDangling}
 	}
-	return createBeside(ctx, path, 0o644)
+	return createTemporary(ctx, path, 0o644)
 }
 
 // createOver creates the replacement of an existing file, or opens a pipe or device.
@@ -88,15 +88,15 @@ func createOver(ctx context.Context, path string, there *os.File) (*File, error)
 		if err != nil {
 			return nil, err
 		}
-		return createBeside(ctx, target, mode.Perm())
+		return createTemporary(ctx, target, mode.Perm())
 	case mode&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0:
 		return newFile(ctx, there, "", 0), nil
 	}
 	return nil, &fs.PathError{Op: "open", Path: path, Err: errKind}
 }
 
-// createBeside creates the temporary file of a path.
-func createBeside(ctx context.Context, place string, mode fs.FileMode) (*File, error) {
+// createTemporary creates the temporary file of a path.
+func createTemporary(ctx context.Context, place string, mode fs.FileMode) (*File, error) {
 	file, err := os.CreateTemp(filepath.Dir(place), ".etrun-*")
 	if err != nil {
 		return nil, visible(err, place)

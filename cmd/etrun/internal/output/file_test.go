@@ -34,11 +34,11 @@ var kinds = []struct {
 	{"a pipe without a reader", func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) }, errNoReader},
 	{"a pipe whose reader is slow", func(t *testing.T, path string) {
 		must(t, syscall.Mkfifo(path, 0o600))
-		hold(t, path, func(f *os.File) { time.Sleep(50 * time.Millisecond); io.Copy(io.Discard, f) })
+		openPipe(t, path, func(f *os.File) { time.Sleep(50 * time.Millisecond); io.Copy(io.Discard, f) })
 	}, nil},
 	{"a pipe whose reader sleeps", func(t *testing.T, path string) {
 		must(t, syscall.Mkfifo(path, 0o600))
-		hold(t, path, func(*os.File) {})
+		openPipe(t, path, func(*os.File) {})
 	}, context.DeadlineExceeded},
 }
 
@@ -49,8 +49,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// hold opens a pipe for reading until the test ends.
-func hold(t *testing.T, path string, read func(*os.File)) {
+// openPipe opens a pipe for reading until the test ends.
+func openPipe(t *testing.T, path string, read func(*os.File)) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	must(t, err)
 	t.Cleanup(func() { f.Close() })

@@ -127,7 +127,7 @@ func BindArguments(g *Graph, bound []*Argument, args []*tensor.Value, s []Shape,
 				return reshaped, err
 			}
 		}
-		if err := bound[i].take(g, i, args[i].Tensor); err != nil {
+		if err := bound[i].bind(g, i, args[i].Tensor); err != nil {
 			return reshaped, err
 		}
 	}
@@ -239,8 +239,8 @@ func (a *Argument) resize(g *Graph, i int, t *tensor.Tensor, want Shape) error {
 	return nil
 }
 
-// take binds the argument to a tensor.
-func (a *Argument) take(g *Graph, i int, t *tensor.Tensor) error {
+// bind binds the argument to a tensor.
+func (a *Argument) bind(g *Graph, i int, t *tensor.Tensor) error {
 	if len(t.Data) == 0 || len(t.Data) != t.NBytes() {
 		return badArgument(g, i, "%v has %d bytes, want %d", t, len(t.Data), t.NBytes())
 	}

@@ -21,12 +21,12 @@ var convolutionNodes = []NodeType{
 func convolutionNode(t NodeType) NodeType {
 	t.read, t.Params, t.optional = readConvolution, newParams[Window], 2
 	t.Convolution, t.Packs, t.Bounded = true, true, true
-	t.widens = besideHalves
+	t.widens = widensHalves
 	return t
 }
 
-// besideHalves reports whether 16-bit filters are widened to float32: those of fp16 inputs.
-func besideHalves(in Datatype) bool { return in == FP16 }
+// widensHalves reports whether 16-bit filters are widened to float32: those of fp16 inputs.
+func widensHalves(in Datatype) bool { return in == FP16 }
 
 func readConvolution(r *Reader, t flatbuf.Table, n *Node) {
 	w := n.Window()

@@ -115,7 +115,7 @@ func (f *fuser) pad(n *Node) {
 	merged.Params = &w
 	merged.In = slices.Clone(c.In)
 	merged.In[0] = n.In[0]
-	if !f.takes(&merged, c) {
+	if !f.accepts(&merged, c) {
 		return
 	}
 	*c = merged
@@ -123,8 +123,8 @@ func (f *fuser) pad(n *Node) {
 	n.Out = nil
 }
 
-// takes reports whether the native engine accepts the merged node, or rejects the old one anyway.
-func (f *fuser) takes(merged, old *Node) bool {
+// accepts reports whether the native engine accepts the merged node, or rejects the old one anyway.
+func (f *fuser) accepts(merged, old *Node) bool {
 	return f.refuses(f.g, merged, f.shapes) == "" || f.refuses(f.g, old, f.shapes) != ""
 }
 
@@ -148,7 +148,7 @@ func (f *fuser) clamp(n *Node) {
 	}
 	merged := *p
 	merged.Min, merged.Max = max(p.Min, n.Min), min(p.Max, n.Max)
-	if merged.Min >= merged.Max || !f.takes(&merged, p) {
+	if merged.Min >= merged.Max || !f.accepts(&merged, p) {
 		return
 	}
 	p.Min, p.Max = merged.Min, merged.Max

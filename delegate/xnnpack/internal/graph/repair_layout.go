@@ -149,12 +149,12 @@ func (m *layoutRepairer) convolves(conversion *Node, s Shape) bool {
 	n := m.images[conversion.Out[0]]
 	m.shapes[n.In[0]] = s
 	err := n.Type.Shape(m.g, &n, m.shapes)
-	m.takeShape(n.In[0])
-	return m.takeShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
+	m.popShape(n.In[0])
+	return m.popShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
 }
 
-// takeShape returns the shape of a value that was set to try it, and restores the declared one.
-func (m *layoutRepairer) takeShape(v int) Shape {
+// popShape returns the shape of a value that was set to try it, and restores the declared one.
+func (m *layoutRepairer) popShape(v int) Shape {
 	s := m.shapes[v]
 	m.shapes[v] = m.g.Values[v].Shape
 	return s
@@ -228,10 +228,10 @@ func (m *layoutRepairer) matches(n *Node, in imageOrder) bool {
 	err := n.Type.Shape(m.g, n, m.shapes)
 	for _, v := range n.In {
 		if v != None {
-			m.takeShape(v)
+			m.popShape(v)
 		}
 	}
-	return m.takeShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
+	return m.popShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
 }
 
 // transposeReads returns the order that a transpose of a copy expects if sizes do not determine it.

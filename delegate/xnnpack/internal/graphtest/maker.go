@@ -261,7 +261,7 @@ func weightedSamples(seed uint64) []Sample {
 					}
 					m := NewMaker(seed + uint64(ti))
 					g := m.ConvolutionSample(kind, geometry.Window, geometry.same, types, bias == 1)
-					list = append(list, Sample{Name: kind + " " + geometry.Name + " " + WeightedName(types), Graph: g, Loose: LooseFor(types)})
+					list = append(list, Sample{Name: kind + " " + geometry.Name + " " + WeightedName(types), Graph: g, Loose: ToleranceFor(types)})
 				}
 			}
 		}
@@ -272,7 +272,7 @@ func weightedSamples(seed uint64) []Sample {
 				continue
 			}
 			m := NewMaker(seed + uint64(ti))
-			list = append(list, Sample{Name: "FullyConnected " + WeightedName(types), Graph: m.FullyConnectedSample(types, flags), Loose: LooseFor(types)})
+			list = append(list, Sample{Name: "FullyConnected " + WeightedName(types), Graph: m.FullyConnectedSample(types, flags), Loose: ToleranceFor(types)})
 		}
 	}
 	for _, types := range graph.BatchMatrixTypes {
@@ -291,8 +291,8 @@ func WeightedName(w graph.Weighted) string {
 	return w.In.String() + "," + w.Filter.String() + "," + w.Out.String()
 }
 
-// LooseFor returns the tolerance of floats. Some processors accumulate in half precision.
-func LooseFor(t graph.Weighted) float64 {
+// ToleranceFor returns the tolerance of floats. Some processors accumulate in half precision.
+func ToleranceFor(t graph.Weighted) float64 {
 	switch {
 	case t.Out == graph.FP16:
 		return 1e-2

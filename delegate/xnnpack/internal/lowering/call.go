@@ -65,7 +65,7 @@ func (c *lowerCall) emit(row *lowerRow) error {
 
 // checkResult checks that the values of a tensor have its sizes, as far as those are known.
 func (c *lowerCall) checkResult(v int) error {
-	y, h := &c.vals[v], c.holds(v)
+	y, h := &c.vals[v], c.layoutsOf(v)
 	for _, o := range []order{contiguous, channelsLast} {
 		want := memoryShapeOf(y, o)
 		for _, x := range [2]int{h.at[o], h.int8At[o]} {
@@ -209,9 +209,9 @@ func (c *lowerCall) value(v int, o order) int {
 // values returns a tensor's values with the kind of elements that the call computes on.
 func (c *lowerCall) values(v int) *[orders]int {
 	if c.to != nil {
-		return &c.holds(v).int8At
+		return &c.layoutsOf(v).int8At
 	}
-	return &c.holds(v).at
+	return &c.layoutsOf(v).at
 }
 
 // result adds the value of a tensor that the call computes, in a memory order.
@@ -248,10 +248,10 @@ func (c *lowerCall) is(v, same int) error {
 		c.put(v, o, c.value(same, o))
 		return nil
 	}
-	if c.holds(same).int8At == [orders]int{graph.None, graph.None} {
+	if c.layoutsOf(same).int8At == [orders]int{graph.None, graph.None} {
 		c.value(same, o)
 	}
-	*c.holds(v) = *c.holds(same)
+	*c.layoutsOf(v) = *c.layoutsOf(same)
 	return nil
 }
 

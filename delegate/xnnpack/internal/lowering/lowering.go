@@ -120,9 +120,9 @@ func memoryShapeOf(v *lowering.GraphValue, o order) graph.Shape {
 // nothing is the entry of a tensor that has no values yet.
 var nothing = layouts{at: [orders]int{graph.None, graph.None}, int8At: [orders]int{graph.None, graph.None}}
 
-// holds returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
+// layoutsOf returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
 // few of a graph's tensors.
-func (l *Lowering) holds(v int) *layouts {
+func (l *Lowering) layoutsOf(v int) *layouts {
 	h := l.byLayout[v]
 	if h == nil {
 		if len(l.slab) == cap(l.slab) {
@@ -213,7 +213,7 @@ func (l *Lowering) input(v int) {
 	if x.DType != tensor.Float32 && x.DType != tensor.Float16 {
 		q = int8Quantization(l.in, v)
 	}
-	l.holds(v).at[o] = l.Builder.Value(q.datatype, memoryShapeOf(x, o), q.quant)
+	l.layoutsOf(v).at[o] = l.Builder.Value(q.datatype, memoryShapeOf(x, o), q.quant)
 }
 
 // floatOf returns the datatype of a tensor of floats.
@@ -226,7 +226,7 @@ func floatOf(x *lowering.GraphValue) graph.Datatype {
 
 // value returns a tensor's value in a memory order.
 func (l *Lowering) value(v int, o order) int {
-	h, x := l.holds(v), &l.vals[v]
+	h, x := l.layoutsOf(v), &l.vals[v]
 	if h.at[o] != graph.None {
 		return h.at[o]
 	}
@@ -249,7 +249,7 @@ func (l *Lowering) value(v int, o order) int {
 
 // int8Value returns a tensor's value of quantized elements in a memory order.
 func (l *Lowering) int8Value(v int, o order) int {
-	h := l.holds(v)
+	h := l.layoutsOf(v)
 	if h.int8At[o] == graph.None {
 		h.int8At[o] = l.reordered(h.int8At[o.other()], &l.vals[v], o)
 	}
@@ -397,7 +397,7 @@ func (l *Lowering) floats(list []float32, dims ...int) int {
 func (l *Lowering) follow(tensors ...int) order {
 	turn, rank := [orders]int{}, graph.None
 	for _, v := range tensors {
-		x, h := &l.vals[v], l.holds(v)
+		x, h := &l.vals[v], l.layoutsOf(v)
 		if x.IsConst() {
 			continue
 		}
@@ -465,7 +465,7 @@ func (l *Lowering) madeBy(v int) bool {
 func (l *Lowering) inputValues(list []int) (values []int) {
 	for _, v := range list {
 		o, _ := declaredOrder(&l.vals[v])
-		values = append(values, l.holds(v).at[o])
+		values = append(values, l.layoutsOf(v).at[o])
 	}
 	return values
 }

@@ -62,7 +62,7 @@ func (c *lowerCall) merge() error {
 		if err != nil {
 			return err
 		}
-		c.holds(t).at[order] = at[v]
+		c.layoutsOf(t).at[order] = at[v]
 	}
 	return nil
 }

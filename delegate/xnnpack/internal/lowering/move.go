@@ -133,8 +133,8 @@ func (c *lowerCall) view() error {
 	if a, b := memoryShapeOf(c.arg(0), from), memoryShapeOf(c.arg(1), to); a.Numel() != b.Numel() {
 		return refuse("sizes %v for an input of sizes %v", b, a)
 	}
-	if c.holds(x).int8At != nothing.int8At {
-		c.holds(y).int8At[to] = c.reshaped(c.int8Value(x, from), memoryShapeOf(&c.vals[y], to))
+	if c.layoutsOf(x).int8At != nothing.int8At {
+		c.layoutsOf(y).int8At[to] = c.reshaped(c.int8Value(x, from), memoryShapeOf(&c.vals[y], to))
 		return nil
 	}
 	c.put(y, to, c.reshaped(c.value(x, from), memoryShapeOf(&c.vals[y], to)))
@@ -305,8 +305,8 @@ func narrowCall(c *lowerCall) error {
 	return c.slice(c.out(), dim, from, c.int(3))
 }
 
-// taken makes y the elements at one index of a dimension, without that dimension.
-func (c *lowerCall) taken(y, dim, at int) error {
+// selected makes y the elements at one index of a dimension, without that dimension.
+func (c *lowerCall) selected(y, dim, at int) error {
 	x := c.call.Args[0]
 	if err := c.static(x, y); err != nil {
 		return err
@@ -328,7 +328,7 @@ func selectCall(c *lowerCall) error {
 	if at < 0 {
 		at += sizes[dim]
 	}
-	return c.taken(c.out(), dim, at)
+	return c.selected(c.out(), dim, at)
 }
 
 // split computes the outs that are read. They are consecutive along a dimension. Outs of lower rank
@@ -349,7 +349,7 @@ func (c *lowerCall) split(dim int) error {
 		switch {
 		case !c.wanted(v):
 		case single:
-			if err := c.taken(v, at, from); err != nil {
+			if err := c.selected(v, at, from); err != nil {
 				return err
 			}
 		default:

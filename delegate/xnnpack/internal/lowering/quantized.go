@@ -139,14 +139,14 @@ func quantizeCall(c *lowerCall) error {
 		return err
 	}
 	o := c.follow(x)
-	h := c.holds(x)
+	h := c.layoutsOf(x)
 	if h.int8At != [orders]int{graph.None, graph.None} {
 		if from := c.int8Value(x, o); q.is(&c.Graph.Values[from]) {
-			c.holds(y).at[o] = from
+			c.layoutsOf(y).at[o] = from
 			return nil
 		}
 	}
-	c.holds(y).at[o] = c.converted(c.value(x, o), q.datatype, q.quant)
+	c.layoutsOf(y).at[o] = c.converted(c.value(x, o), q.datatype, q.quant)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func dequantizeCall(c *lowerCall) error {
 		return err
 	}
 	o := c.follow(x)
-	c.holds(y).int8At[o] = c.value(x, o)
+	c.layoutsOf(y).int8At[o] = c.value(x, o)
 	return nil
 }
 
@@ -202,10 +202,10 @@ func (l *Lowering) quantized(c *lowerCall) bool {
 	trial, end := l.trial()
 	defer end()
 	for _, v := range read {
-		for o, x := range l.holds(v).int8At {
+		for o, x := range l.layoutsOf(v).int8At {
 			if x != graph.None {
 				from := &l.Graph.Values[x]
-				trial.holds(v).int8At[o] = trial.Builder.Value(from.Datatype, from.Shape, from.Quant)
+				trial.layoutsOf(v).int8At[o] = trial.Builder.Value(from.Datatype, from.Shape, from.Quant)
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (l *Lowering) haveInt8(read []int, weights bool) bool {
 		if l.vals[v].IsConst() && weights {
 			continue
 		}
-		if some = true; l.holds(v).int8At == [orders]int{graph.None, graph.None} {
+		if some = true; l.layoutsOf(v).int8At == [orders]int{graph.None, graph.None} {
 			return false
 		}
 	}
@@ -251,10 +251,10 @@ func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
 	}
 	y := c.outs()[0]
 	o := contiguous
-	if l.holds(y).int8At[o] == graph.None {
+	if l.layoutsOf(y).int8At[o] == graph.None {
 		o = channelsLast
 	}
-	out := l.holds(y).int8At[o]
+	out := l.layoutsOf(y).int8At[o]
 	if out < len(inputs) {
 		return nil
 	}

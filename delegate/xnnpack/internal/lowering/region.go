@@ -55,7 +55,7 @@ func (l *Lowering) finishCall(i int) (*graph.Graph, []graph.Shape, error) {
 
 // known reports whether the graph has a value for a tensor.
 func (l *Lowering) known(v int) bool {
-	return *l.holds(v) != nothing
+	return *l.layoutsOf(v) != nothing
 }
 
 // complete returns the checked graph with these inputs and outputs.

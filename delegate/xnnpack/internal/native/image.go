@@ -192,8 +192,8 @@ func (m *Image) with(d int) []graph.Shape {
 	return s
 }
 
-// takeSpare returns the runtime that Compile created, with a reference to its workspace.
-func (m *Image) takeSpare() compiled {
+// spareRuntime returns the runtime that Compile created, with a reference to its workspace.
+func (m *Image) spareRuntime() compiled {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	spare := m.spare

@@ -59,8 +59,8 @@ type instance struct {
 	names    []string      // of the operators of a profiled runtime
 }
 
-// take stores a runtime for values of the given shapes. Its memory is not planned yet.
-func (r *instance) take(rt xnn.Runtime, g *graph.Graph, s []graph.Shape) {
+// adopt stores a runtime for values of the given shapes. Its memory is not planned yet.
+func (r *instance) adopt(rt xnn.Runtime, g *graph.Graph, s []graph.Shape) {
 	r.Runtime, r.names = rt, nil
 	r.layout.set(g, s)
 }
@@ -124,7 +124,7 @@ func newUnit(m *Image, in delegate.Instance) (*Unit, error) {
 // declared ones, the first call plans the runtime.
 func (u *Unit) begin(s *delegate.Scratch) (err error) {
 	m := u.Image
-	spare := m.takeSpare()
+	spare := m.spareRuntime()
 	if s == nil && m.Scratch == nil && spare.runtime != 0 {
 		u.Workspace = spare.workspace
 		u.Workspace.retain()
@@ -148,7 +148,7 @@ func (u *Unit) begin(s *delegate.Scratch) (err error) {
 		}
 	}
 	r := &u.Plain[0]
-	r.take(spare.runtime, m.Graph, spare.shapes)
+	r.adopt(spare.runtime, m.Graph, spare.shapes)
 	spare.workspace.release() // u retains it separately
 	if !spare.planned {
 		return nil
@@ -201,7 +201,7 @@ func (u *Unit) create() error {
 		return err
 	}
 	u.drop(u.now)
-	u.now.take(rt, u.Image.Graph, u.shapes)
+	u.now.adopt(rt, u.Image.Graph, u.shapes)
 	return nil
 }
 

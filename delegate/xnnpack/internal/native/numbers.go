@@ -28,7 +28,7 @@ func HidesNaN(g *graph.Graph) bool {
 				most = max(most, state[v])
 			}
 		}
-		if most >= mayBeNaN && turnsNaN(n) || most == mayBeInf && n.Type.IsFunction() {
+		if most >= mayBeNaN && losesNaN(n) || most == mayBeInf && n.Type.IsFunction() {
 			return true
 		}
 		switch {
@@ -44,8 +44,8 @@ func HidesNaN(g *graph.Graph) bool {
 	return false
 }
 
-// turnsNaN reports whether the library computes numbers from NaN in such nodes.
-func turnsNaN(n *graph.Node) bool {
+// losesNaN reports whether the library computes numbers from NaN in such nodes.
+func losesNaN(n *graph.Node) bool {
 	switch n.Type.Name {
 	case "Minimum", "Maximum", "Clamp", "MaxPooling2d", "AvgPooling2d", "Convert":
 		return true

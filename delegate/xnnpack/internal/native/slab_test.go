@@ -28,7 +28,7 @@ func TestSlab(t *testing.T) {
 			t.Fatalf("block %d: got address %#x after %#x, want it aligned and apart", blocks, at, last)
 		}
 		b[0], b[999] = 1, 1
-		s.take(len(b))
+		s.allocate(len(b))
 		last = at
 	}
 	if want := size / (1000 + 2*tensor.Padding); blocks < want {

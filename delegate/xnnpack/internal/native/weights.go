@@ -263,7 +263,7 @@ func (s *sharedBlocks) share(data []byte, from *slab) *block {
 		}
 	}
 	if from != nil {
-		from.take(len(data))
+		from.allocate(len(data))
 	} else {
 		b.pin.Pin(&data[0])
 	}
@@ -346,8 +346,8 @@ func (s *slab) next(n int) []byte {
 	return s.free[:n:n]
 }
 
-// take allocates the next n bytes and adds a user to the slab.
-func (s *slab) take(n int) {
+// allocate allocates the next n bytes and adds a user to the slab.
+func (s *slab) allocate(n int) {
 	size := graph.RoundUp(n+tensor.Padding, tensor.Alignment)
 	s.free = s.free[min(size, len(s.free)):]
 	s.uses.Add(1)

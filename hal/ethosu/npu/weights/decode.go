@@ -33,7 +33,7 @@ func (d *Decoder) Decode(w *Order, shape Shape, streams [][]byte) (*Grid, error)
 		if err := w.read(g, s, core); err != nil {
 			return nil, err
 		}
-		if err := s.rest(); err != nil {
+		if err := s.checkTail(); err != nil {
 			return nil, err
 		}
 	}

@@ -45,9 +45,9 @@ func (s *stream) refill() bool {
 	return s.err == nil && len(s.values) > 0
 }
 
-// rest returns an error if nonzero weights are left. After the operation's weights a stream
+// checkTail returns an error if nonzero weights are left. After the operation's weights a stream
 // contains only zeros, at most one slice.
-func (s *stream) rest() error {
+func (s *stream) checkTail() error {
 	for range 2 * maxSlice {
 		v, ok := s.next()
 		if !ok {

@@ -371,7 +371,7 @@ func runsNatively(s *session.Session) bool {
 // one and the array has rank 0.
 func wanted(a *npy.Array, got *tensor.Value) *tensor.Value {
 	d := a.DType
-	if got.Kind == tensor.KindTensor && a.Holds(got.Tensor.DType) {
+	if got.Kind == tensor.KindTensor && a.HasType(got.Tensor.DType) {
 		d = got.Tensor.DType
 	}
 	t := tensor.Make(d, a.Sizes, nil, tensor.Static)

@@ -17,11 +17,11 @@ type Run struct {
 	Takes  func(step int) bool // whether the delegate behind a SizesJump ran
 }
 
-// Apart returns nil if the run computed every row of each output, an index of its first dimension, from the same row of the
+// Independent returns nil if the run computed every row of each output, an index of its first dimension, from the same row of the
 // inputs alone, in a way that does not depend on the number of rows: runs of the same sizes but for that are the runs of their rows.
 // The rows are at least two. It follows them through all steps; the sizes are those of the run. Otherwise the error is an *Error
 // that names the first step that may compute an element from several rows.
-func Apart(m *ir.Method, images []delegate.Image, run Run) error {
+func Independent(m *ir.Method, images []delegate.Image, run Run) error {
 	f := &follower{Method: m, images: images, run: run, dims: make([]int, len(m.Values)), known: make([]bool, len(m.Values)),
 		numbers: make([]dependence, len(m.Values)), last: make([]int, len(m.Storages)), writers: m.Writers(),
 		written: make([]bool, len(m.Values))}
