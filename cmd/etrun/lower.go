@@ -20,6 +20,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/runtime/compile"
 )
 
@@ -94,6 +95,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if err := l.LeaveStdout(l.output); err != nil {
 		return err
 	}
+	defer collect.Often()()
 	path := input.Stdin(from)
 	original, data, changes, err := l.readRepaired(ctx, path, l.Options)
 	if err != nil {
@@ -114,6 +116,10 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	}
 	report := l.report(from, original, result, lowered)
 	report.Repairs = changes
+	if err := s.Close(); err != nil { // verification opens one program at a time
+		return err
+	}
+	collect.Loaded()
 	if l.verify && result.Lowered() {
 		if report.Verified, err = l.compare(ctx, s, data, result, lowered); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,6 +125,10 @@ func TestLowerTriesIntegers(t *testing.T) {
 		code, out, notes := lowered(path, "-o", filepath.Join(t.TempDir(), "out.pte"))
 		if code != c.code || code == 0 && !strings.Contains(out, "verified: 2 calls") || code != 0 && !strings.Contains(notes, "--input") {
 			t.Errorf("position less %d: exit code %d, want %d: %s%s", c.less, code, c.code, out, notes)
+		}
+		var quantized, said bytes.Buffer
+		if code := run([]string{"quantize", path, "-o", filepath.Join(t.TempDir(), "q.pte")}, strings.NewReader(""), &quantized, &said); code != c.code {
+			t.Errorf("position less %d, quantize: exit code %d, want %d: %s", c.less, code, c.code, said.String())
 		}
 	}
 }

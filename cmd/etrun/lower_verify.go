@@ -64,7 +64,12 @@ func (e refusedError) Unwrap() error { return e.error }
 
 func isRefused(err error) bool {
 	_, ok := errors.AsType[refusedError](err)
-	return ok && (errors.Is(err, etrun.ErrInput) || errors.Is(err, etrun.ErrExecute))
+	return ok && isUnfit(err)
+}
+
+// isUnfit reports whether an error may come from inputs that do not fit a program.
+func isUnfit(err error) bool {
+	return errors.Is(err, etrun.ErrInput) || errors.Is(err, etrun.ErrExecute)
 }
 
 // open opens one of the programs for the calls, with random inputs of an attempt.
@@ -171,7 +176,7 @@ func outputSteps(s *session.Session) map[string][]float64 {
 
 // inOriginal explains an error of the original program, whose random inputs may not fit it.
 func inOriginal(err error, flag string) error {
-	if errors.Is(err, etrun.ErrInput) || errors.Is(err, etrun.ErrExecute) {
+	if isUnfit(err) {
 		return fmt.Errorf("%w; give inputs that the program accepts with %s, or write without a comparison: --verify=false", err, flag)
 	}
 	return err

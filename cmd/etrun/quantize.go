@@ -17,6 +17,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -170,6 +171,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
+	defer collect.Often()()
 	name := input.Stdin(from)
 	original, file, changes, err := q.readRepaired(ctx, name, q.Options)
 	if err != nil {

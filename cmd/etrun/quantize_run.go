@@ -31,7 +31,9 @@ type quantizing struct {
 	float  []byte // the lowered program
 	q      *compile.Quantization
 	layers []compile.Layer
-	inputs [][]tensor.Value // random ones, by step: those of the float program are those of all
+	// Random inputs by step, which the float program accepts: those of all runs.
+	inputs [][]tensor.Value
+	try    int // see session.Options.Attempt
 }
 
 // backends returns the backends of this build by ID.
@@ -84,11 +86,32 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 	if err := w.checkSkip(names); err != nil {
 		return nil, err
 	}
+	if err := w.findInputs(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.observe(ctx); err != nil {
 		return nil, err
 	}
 	w.layers = w.q.Layers()
 	return w.write(ctx)
+}
+
+// findInputs finds random inputs that the program accepts, if there are no samples.
+func (w *quantizing) findInputs(ctx context.Context) (err error) {
+	if !w.verify || len(w.samples) > 0 {
+		return nil
+	}
+	for w.try = range session.Attempts() {
+		w.inputs = nil
+		failed := w.each(ctx, "looking for inputs", nil)
+		if failed == nil || !isUnfit(failed) {
+			return failed
+		}
+		if err == nil {
+			err = inOriginal(failed, "--calibrate")
+		}
+	}
+	return err
 }
 
 // checkSkip returns an error if a pattern of --skip matches none of the names.
@@ -168,7 +191,7 @@ func (w *quantizing) random(s *session.Session) (calls session.Calls) {
 // open opens a program for the calls. by may replace a backend.
 func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backend) (*session.Session, error) {
 	o := w.Options
-	o.Indexes = true
+	o.Indexes, o.Attempt = true, w.try
 	if o.Replaced = nil; by != nil {
 		o.Replaced = []delegate.Backend{by}
 	}

@@ -225,7 +225,10 @@ func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 			return nil, err
 		}
 	}
-	spec, err := pte.Parse(p.Bytes(), pte.Limits{})
+	if len(p.Changes) > 0 {
+		data = p.Bytes()
+	}
+	spec, err := pte.Parse(data, pte.Limits{})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+// Often makes collections more frequent until restore is called: for commands whose programs fit into memory a few times only.
+func Often() (restore func()) {
+	old := debug.SetGCPercent(20)
+	return func() { debug.SetGCPercent(old) }
+}
+
 // Loaded collects what a load has left.
 func Loaded() { debug.FreeOSMemory() }
 

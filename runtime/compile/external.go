@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -13,16 +14,17 @@ import (
 // segments are the contents of the segments of a file.
 type segments [][]byte
 
-// laidOut returns the table of the segments, and their bytes.
-func (s segments) laidOut() (list []*tree.Node, tail []byte) {
+// laidOut returns the table of the segments, and their bytes with what is between them.
+func (s segments) laidOut() (list []*tree.Node, tail [][]byte) {
+	end := 0
 	for _, b := range s {
 		at := 0 // of an empty one, which needs no place
 		if len(b) > 0 {
-			tail = tree.Pad(tail, tree.SegmentAlign)
-			at = len(tail)
+			at = pack.Align(end, tree.SegmentAlign)
+			tail = append(tail, make([]byte, at-end), b)
+			end = at + len(b)
 		}
 		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(b))))
-		tail = append(tail, b...)
 	}
 	return list, tail
 }
@@ -86,5 +88,5 @@ func (e *external) bytes() []byte {
 	}
 	list, tail := e.segments.laidOut()
 	root := tree.New("FlatTensor").With("version", tree.Scalar(0)).With("segments", list).With("named_data", e.entries)
-	return (&tree.File{Format: pte.FormatPTD, Root: root, Tail: tail, Header: 40, Align: tree.SegmentAlign}).Bytes()
+	return (&tree.File{Format: pte.FormatPTD, Root: root, Segments: tail, Header: 40, Align: tree.SegmentAlign}).Bytes()
 }

@@ -48,7 +48,7 @@ func (w *writer) bytes() []byte {
 	w.nameWeights(root)
 	list, tail := w.segments.laidOut()
 	root.Fields["segments"] = list
-	out := &tree.File{Format: pte.FormatPTE, Root: root, Tail: tail, Header: 32, Align: tree.SegmentAlign}
+	out := &tree.File{Format: pte.FormatPTE, Root: root, Segments: tail, Header: 32, Align: tree.SegmentAlign}
 	out.Complete()
 	return out.Bytes()
 }

@@ -16,9 +16,11 @@ import (
 type File struct {
 	Format pte.Format
 	Root   *Node
-	Tail   []byte // the segments, from their base to the end of the file
-	Header int    // length of the extended header: 0 for none, 24 or 32 in a .pte file, 40 in a .ptd file
-	Align  int    // alignment of the segments' base, at least SegmentAlign
+	Tail   []byte // the segments, from their base to the end of the file; those of a decoded file are its bytes
+	// Segments are further bytes behind Tail.
+	Segments [][]byte
+	Header   int // length of the extended header: 0 for none, 24 or 32 in a .pte file, 40 in a .ptd file
+	Align    int // alignment of the segments' base, at least SegmentAlign
 	// Unknown lists stored fields that the schemas here do not have: writing the file omits them.
 	Unknown []string
 }
@@ -62,7 +64,7 @@ func Decode(data []byte) (*File, error) {
 		var base uint64
 		f.Header, body, base = cutHeader(data, f.Format)
 		if base > 0 {
-			f.Tail = bytes.Clone(data[base:])
+			f.Tail = slices.Clip(data[base:])
 			f.Align = int(min(base&-base, maxBaseAlign))
 		}
 	}
@@ -103,16 +105,21 @@ func (f *File) Bytes() []byte {
 	if f.Header == 0 {
 		return body
 	}
-	inserted := pack.Align(min(f.Header, maxHeader), headerAlign)
-	out := append(bytes.Clone(body[:headerAt]), make([]byte, inserted)...)
+	inserted, tail := pack.Align(min(f.Header, maxHeader), headerAlign), f.tail()
+	align := max(f.Align, SegmentAlign)
+	out := make([]byte, 0, inserted+len(body)+align+tail)
+	out = append(append(out, body[:headerAt]...), make([]byte, inserted)...)
 	out = append(out, body[headerAt:]...)
 	binary.LittleEndian.PutUint32(out, binary.LittleEndian.Uint32(out)+uint32(inserted))
 	end := len(out)
 	base := 0
-	if len(f.Tail) > 0 {
-		out = Pad(out, max(f.Align, SegmentAlign))
+	if tail > 0 {
+		out = Pad(out, align)
 		base = len(out)
 		out = append(out, f.Tail...)
+		for _, b := range f.Segments {
+			out = append(out, b...)
+		}
 	}
 	copy(out[headerAt:], c.magic)
 	binary.LittleEndian.PutUint32(out[headerAt+4:], uint32(f.Header))
@@ -126,11 +133,20 @@ func (f *File) Bytes() []byte {
 func (f *File) headerFields(end, inserted, base int) []int {
 	switch {
 	case f.Format == pte.FormatPTD:
-		return []int{headerAt + inserted, end - headerAt - inserted, base, len(f.Tail)}
+		return []int{headerAt + inserted, end - headerAt - inserted, base, f.tail()}
 	case f.Header < 32: // written before segment_data_size
 		return []int{end, base}
 	}
-	return []int{end, base, len(f.Tail)}
+	return []int{end, base, f.tail()}
+}
+
+// tail is the number of bytes behind the tables.
+func (f *File) tail() int {
+	n := len(f.Tail)
+	for _, b := range f.Segments {
+		n += len(b)
+	}
+	return n
 }
 
 // Pad appends zeros up to a multiple of align.

@@ -20,15 +20,15 @@ const graphVersion = "0"
 // and operands of sums where they are. Payloads start at cache lines in files.
 func (g *Graph) Payload(first uint32) []byte {
 	flat, constants := g.encode(first, constantAlign)
-	if before := tensor.Alignment - constantsAt(flat)%tensor.Alignment; before != constantAlign && len(constants) > constantAlign {
+	if before := tensor.Alignment - constantsAt(flat)%tensor.Alignment; before != constantAlign && constants.size > constantAlign {
 		flat, constants = g.encode(first, before) // only offsets change
 	}
 	return assemblePayload(flat, constants)
 }
 
 // encode returns the FlatBuffer of a graph, and its constants behind a number of bytes.
-func (g *Graph) encode(first uint32, before int) (flat, constants []byte) {
-	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, before), before: before, places: make([]constantPlace, 1),
+func (g *Graph) encode(first uint32, before int) (flat []byte, constants pieces) {
+	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: pieces{size: before}, before: before, places: make([]constantPlace, 1),
 		stored: make(map[bytesAt]uint32), lists: make(map[string]flatbuffers.UOffsetT)}
 	var values, nodes, places []flatbuffers.UOffsetT
 	for v := range g.Values {
@@ -81,7 +81,7 @@ const flatbufferAt = (headerSize + constantAlign - 1) / constantAlign * constant
 func constantsAt(flat []byte) int { return RoundUp(flatbufferAt+len(flat), constantAlign) }
 
 // assemblePayload returns a header followed by a FlatBuffer and constants.
-func assemblePayload(flat, constants []byte) []byte {
+func assemblePayload(flat []byte, constants pieces) []byte {
 	le, start := binary.LittleEndian, flatbufferAt
 	head := append([]byte{0, 0, 0, 0}, headerMagic...)
 	head = le.AppendUint16(head, headerSize)
@@ -89,18 +89,32 @@ func assemblePayload(flat, constants []byte) []byte {
 	head = le.AppendUint32(head, uint32(len(flat)))
 	at := constantsAt(flat)
 	head = le.AppendUint32(head, uint32(at))
-	head = le.AppendUint64(head, uint64(len(constants)))
-	out := make([]byte, at, at+len(constants))
+	head = le.AppendUint64(head, uint64(constants.size))
+	out := make([]byte, at+constants.size)
 	copy(out, head)
 	copy(out[start:], flat)
-	return append(out, constants...)
+	for _, c := range constants.list {
+		copy(out[at+c.at:], c.data)
+	}
+	return out
+}
+
+// pieces are the constants of a payload, which are copied once, when all are known.
+type pieces struct {
+	list []piece
+	size int
+}
+
+type piece struct {
+	at   int
+	data []byte
 }
 
 // writer builds the FlatBuffer of a payload, and its constants.
 type writer struct {
 	b         *flatbuffers.Builder
 	first     uint32 // id of value 0
-	constants []byte
+	constants pieces
 	before    int // bytes before the first constant, behind which cache lines start
 	places    []constantPlace
 	stored    map[bytesAt]uint32 // constants in the payload
@@ -216,8 +230,9 @@ func (w *writer) constant(data []byte, key string) uint32 {
 		if len(data) >= largeConstant {
 			w.pad(tensor.Alignment)
 		}
-		p.offset = uint64(len(w.constants))
-		w.constants = append(w.constants, data...)
+		p.offset = uint64(w.constants.size)
+		w.constants.list = append(w.constants.list, piece{w.constants.size, data})
+		w.constants.size += len(data)
 		w.pad(constantAlign)
 	}
 	w.places = append(w.places, p)
@@ -226,9 +241,7 @@ func (w *writer) constant(data []byte, key string) uint32 {
 
 // pad ends the constants at a multiple of n bytes behind those before the first.
 func (w *writer) pad(n int) {
-	for (len(w.constants)-w.before)%n != 0 {
-		w.constants = append(w.constants, 0)
-	}
+	w.constants.size = w.before + RoundUp(w.constants.size-w.before, n)
 }
 
 func (w *writer) value(v int, x *Value) flatbuffers.UOffsetT {
