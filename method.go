@@ -191,9 +191,14 @@ func (m *Method) DetachArena() (*Arena, error) {
 	return &Arena{a}, nil
 }
 
-// AttachArena makes the method use memory in the place of its own, which saves its first allocation. The arena must not be used any more.
-// Inputs that were set, and outputs, are then unset.
-func (m *Method) AttachArena(a *Arena) error { return m.in.AttachArena(a.in) }
+// AttachArena makes the method use memory in the place of its own, which saves its first allocation. The arena is then closed, and inputs
+// that were set, and outputs, are unset. Nil changes nothing.
+func (m *Method) AttachArena(a *Arena) error {
+	if a == nil {
+		a = &Arena{}
+	}
+	return m.in.AttachArena(a.in)
+}
 
 // MethodMemory is the memory of an instance, in bytes.
 type MethodMemory struct {

@@ -19,10 +19,13 @@ type Arena struct {
 // Bytes returns how much of it is in memory.
 func (a *Arena) Bytes() int64 { return a.bytes }
 
-// Close frees it.
+// Close frees it. Closing twice, and nil, are allowed.
 func (a *Arena) Close() {
-	a.watch.Memory(trace.MemoryPlanned, -a.bytes)
-	a.pages.Close()
+	if a != nil {
+		a.watch.Memory(trace.MemoryPlanned, -a.bytes)
+		a.pages.Close()
+		a.bytes = 0
+	}
 }
 
 // DetachArena removes the memory of values that no run keeps from the instance: nil if there is none, the sizes of inputs do not vary or
@@ -49,15 +52,15 @@ func (m *Instance) DetachArena() (*Arena, error) {
 	return a, nil
 }
 
-// AttachArena gives memory to the instance, in the place of its own; a must not be used any more. Outputs, and inputs that were set, are
-// then unset.
+// AttachArena gives memory to the instance, in the place of its own, and closes a. Outputs, and inputs that were set, are then unset. Nil
+// changes nothing.
 func (m *Instance) AttachArena(a *Arena) error {
 	defer a.Close()
 	if err := m.begin(); err != nil {
 		return err
 	}
 	defer m.end()
-	if a.shared == m.shared && cpu.Move(m.memory.work, a.pages.Bytes()) {
+	if a != nil && a.shared == m.shared && cpu.Move(m.memory.work, a.pages.Bytes()) {
 		m.forget()
 	}
 	return nil
