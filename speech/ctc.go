@@ -11,6 +11,7 @@ import (
 
 // ctc drives programs that return a class for each frame: repeated classes count once, and the blank class not at all.
 type ctc struct {
+	timer
 	forward   *method
 	names     []string
 	blank     int
@@ -150,6 +151,7 @@ func (c *ctc) run(ctx context.Context, samples []float32) (list []timed, hop flo
 	if hop = ctcHop; math.Abs(float64(len(samples))/float64(n)-hop) > hop/10 {
 		hop = float64(len(samples)) / float64(n)
 	}
+	c.mark()
 	last := -1
 	for f := range n {
 		id := choose(scores[f*width:(f+1)*width], 0, nil)

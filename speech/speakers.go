@@ -11,6 +11,7 @@ import (
 // speakers drives Sortformer: the probability of each speaker for each frame. Frames are computed in chunks behind those of the recent past
 // and the most telling ones of all before.
 type speakers struct {
+	timer
 	preprocessor, preEncode, encode *method
 	frame                           float64 // seconds
 	cache                           int     // frames of the past that are kept

@@ -88,8 +88,21 @@ type setup struct {
 type driver interface {
 	info(i *Info)
 	limit() int // samples that the program takes at once
+	started() *timer
 	transcribe(ctx context.Context, f *feed, o *Options, yield func(*Segment) error) (*Transcript, error)
 	Close() error
+}
+
+// timer is the time of the first token of a recording.
+type timer struct{ first time.Time }
+
+func (c *timer) started() *timer { return c }
+
+// mark notes a token.
+func (c *timer) mark() {
+	if c.first.IsZero() {
+		c.first = time.Now()
+	}
 }
 
 // Config is what a model is made of besides its program.
@@ -156,6 +169,7 @@ type Transcript struct {
 	Text          string
 	Language      string // code, empty if the model has one language
 	Duration      time.Duration
+	FirstToken    time.Duration // from the begin of the computation to the first token, of recognisers; 0 if there is none
 	Segments      []Segment
 	Words         []Word
 	Tokens        []int
@@ -222,17 +236,23 @@ func (m *Model) Read(ctx context.Context, from Source, o Options, yield func(*Se
 
 func (m *Model) transcribe(ctx context.Context, f *feed, o *Options, yield func(*Segment) error) (t *Transcript, err error) {
 	err = m.use(ctx, o, func(d driver) error {
+		begun := time.Now()
+		d.started().first = time.Time{}
 		some, err := f.next(1)
 		if err == nil && len(some) == 0 {
 			err = fmt.Errorf("%w: a recording without samples", ErrOption)
 		}
 		switch {
 		case err != nil:
+			return err
 		case o.Voice == nil:
 			t, err = d.transcribe(ctx, f, o, yield)
 		default:
 			t = &Transcript{}
 			err = m.utterances(ctx, d, f, o, false, func(p Part) error { return t.add(&p, yield) })
+		}
+		if first := d.started().first; err == nil && !first.IsZero() {
+			t.FirstToken = first.Sub(begun)
 		}
 		return err
 	})

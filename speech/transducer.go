@@ -17,6 +17,7 @@ import (
 // transducer drives an encoder, a decoder of tokens and a joint: of each frame, the joint says the next token and for how many frames it
 // lasts (TDT), or the blank token.
 type transducer struct {
+	timer
 	preprocessor, encoder, decoder, joint *method
 	tok                                   tokenizer.Tokenizer
 	blank, layers, hidden                 int
@@ -165,6 +166,7 @@ func (t *transducer) run(ctx context.Context, samples []float32) ([]timed, error
 			at, symbols = at+max(1, duration), 0
 			continue
 		}
+		t.mark()
 		list = append(list, timed{id, at, duration})
 		if err := t.next(ctx, id); err != nil {
 			return nil, err

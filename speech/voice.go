@@ -7,6 +7,7 @@ import (
 
 // voiceDriver drives Silero's detector: a probability of speech for each frame, from the frame, the end of the one before, and a state.
 type voiceDriver struct {
+	timer
 	forward         *method
 	rate            int
 	window, context int // samples of a frame, and of the one before

@@ -29,6 +29,7 @@ const (
 
 // whisper drives both forms of exports: encoder and text_decoder with a spectrogram (optimum), encode and decode with samples.
 type whisper struct {
+	timer
 	encoder, decoder *method
 	mel              *sound.Mel // nil: the program takes samples
 	bins             int

@@ -73,6 +73,7 @@ func (w *whisper) attempt(ctx context.Context, o *Options, prompt []int, start i
 		all := w.applyRules(logits, d.tokens, o)
 		next := choose(logits, temperature, r)
 		sum += float64(logits[next]) - all
+		w.mark()
 		d.tokens = append(d.tokens, next)
 		if slices.Contains(w.ends, next) || len(d.tokens) == most {
 			break

@@ -52,6 +52,7 @@ var jsonObjects = []struct {
 	{"plan", "etrun.plan/1", plan.Report{}},
 	{"bench", "etrun.bench/1", bench.Report{}},
 	{"bench --text", "etrun.bench.text/1", bench.TextReport{}},
+	{"bench --audio", "etrun.bench.speech/1", bench.SpeechReport{}},
 	{"load", "etrun.load/1", load.Report{}},
 	{"profile", "etrun.profile/1", profileReport{}},
 	{"report", "etrun.report/1", pageReport{}},

@@ -7,8 +7,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/transcribe"
 )
+
+func TestBenchAudio(t *testing.T) {
+	const folder = "../../speech/testdata/"
+	for _, name := range []string{"whisper", "transducer", "ctc"} {
+		var out, notes bytes.Buffer
+		if code := run([]string{"bench", folder + name + "/model.pte", "--audio", folder + "speech.wav", "--duration", "50ms", "--json"}, nil, &out, &notes); code != 0 {
+			t.Fatalf("%s: %s", name, notes.String())
+		}
+		var r bench.SpeechReport
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Family != name || len(r.Runs) != 1 || r.Runs[0].Speed <= 0 || r.Runs[0].Tokens == 0 ||
+			r.Runs[0].First.P50 <= 0 || r.Runs[0].First.P50 > r.Runs[0].Took.P50 || r.Process.PeakResident == 0 {
+			t.Errorf("%s: %s, %v", name, out.String(), err)
+		}
+	}
+	var out, notes bytes.Buffer
+	if code := run([]string{"bench", folder + "ctc/model.pte", "--audio", folder + "speech.wav", "--rate", "3"}, nil, &out, &notes); code != 2 {
+		t.Errorf("--rate: exit code %d, %s", code, notes.String())
+	}
+}
 
 func TestTranscribe(t *testing.T) {
 	const folder = "../../speech/testdata/"

@@ -26,6 +26,7 @@ type benchCommand struct {
 	format  string
 
 	language languageBench
+	audio    string // recording for a model of speech
 
 	report *Report
 }
@@ -47,7 +48,7 @@ func New(a *cli.App) *cobra.Command {
 		Long:  benchHelp,
 		Example: "  etrun bench model.pte\n  etrun bench old.pte new.pte --duration 10s\n" +
 			"  etrun bench model.pte --vs \"--xnnpack go\"\n  etrun bench model.pte --threads 1,2 --json\n" +
-			"  etrun bench model.pte --format benchstat > before.txt",
+			"  etrun bench whisper/model.pte --audio talk.wav\n  etrun bench model.pte --format benchstat > before.txt",
 		Args:              cli.OneOrTwo,
 		ValidArgsFunction: cli.CompletePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return b.run(c.Context(), args) },
@@ -62,6 +63,8 @@ func New(a *cli.App) *cobra.Command {
 	flags.IntSliceVar(&b.language.lengths, "lengths", nil, "with --text: prompts of these lengths, a `LIST` such as 16,256")
 	flags.IntVar(&b.language.decode, "decode", 16, "with --text: decode `N` tokens after the first one")
 	flags.IntVar(&b.language.clients, "clients", 1, "with --text: generate `N` texts at the same time")
+	flags.StringVar(&b.audio, "audio", "", "measure a model of speech on a recording, a WAVE or FLAC `FILE`")
+	flags.StringVar(&b.language.Tokenizer, "tokenizer", "", "with --audio: `FILE` with the tokenizer, or a folder with the files of the model (default: the folder of the program)")
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c
@@ -133,6 +136,12 @@ func (b *benchCommand) run(ctx context.Context, paths []string) error {
 			return err
 		}
 		return b.measureText(ctx, paths[0])
+	}
+	if b.audio != "" {
+		if len(paths) != 1 || b.vs != "" || len(b.calls) > 1 || len(b.calls[0].Inputs) > 0 || b.plan.Rate != 0 || b.format == "benchstat" {
+			return session.Usage("--audio measures one program on a recording, without --vs, --input, --next, --rate or --format benchstat")
+		}
+		return b.measureSpeech(ctx, paths[0])
 	}
 	groups, err := b.groups(paths)
 	if err != nil {

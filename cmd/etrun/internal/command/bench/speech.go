@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/internal/duration"
+	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/media/sound"
+	"github.com/etrun-go/etrun/speech"
+)
+
+// SpeechReport is the JSON object of bench --audio.
+type SpeechReport struct {
+	Schema      string        `json:"schema"`
+	Environment environment   `json:"environment"`
+	Interrupted bool          `json:"interrupted"`
+	Model       string        `json:"model"`
+	Family      string        `json:"family"`
+	Seconds     float64       `json:"audio_s"` // of the recording
+	Runs        []speechRuns  `json:"runs"`
+	Process     processMemory `json:"process_bytes"`
+}
+
+// speechRuns are the measurements with one number of threads.
+type speechRuns struct {
+	Threads int           `json:"threads"`
+	Tokens  int           `json:"tokens"` // of each run
+	Took    stats.Summary `json:"took_ms"`
+	First   stats.Summary `json:"first_token_ms"`
+	Speed   float64       `json:"audio_s_per_s"` // seconds of sound that are transcribed in a second
+}
+
+// measureSpeech measures a model of speech on a recording, with each number of threads.
+func (b *benchCommand) measureSpeech(ctx context.Context, path string) error {
+	r := &SpeechReport{Schema: "etrun.bench.speech/1", Environment: newEnvironment(b.Version), Model: path}
+	var err error
+	for _, n := range b.threads {
+		o := b.Options
+		o.Threads = n
+		if err = b.transcribe(ctx, &o, r); err != nil {
+			break
+		}
+	}
+	r.Interrupted = err != nil
+	r.Environment.LoadAfter = loadAverage()
+	r.Process = processMemory{int64(processStatus().VmHWM), liveHeap()}
+	if err != nil && (ctx.Err() == nil || len(r.Runs) == 0) {
+		return err
+	}
+	if b.JSON {
+		return errors.Join(err, b.WriteJSON(r))
+	}
+	r.print(b)
+	return err
+}
+
+// recorded returns the samples of the recording.
+func (b *benchCommand) recorded(ctx context.Context, rate int) ([]float32, error) {
+	limit := b.InputLimit()
+	file, err := openfile.ReadFile(ctx, b.audio, openfile.Rules{Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	s, err := sound.Parse(file, limit)
+	if err == nil && sound.Resampled(len(s.Samples)/s.Channels, s.Rate, rate) > limit/4 {
+		err = sound.ErrSize
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.audio, err)
+	}
+	return sound.Resample(s.Mono(), s.Rate, rate), nil
+}
+
+// transcribe measures with one number of threads. The first run is not counted.
+func (b *benchCommand) transcribe(ctx context.Context, o *session.Options, r *SpeechReport) error {
+	s, err := session.Open(ctx, r.Model, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	config, err := session.SpeechConfig(ctx, cmp.Or(b.language.Tokenizer, filepath.Dir(r.Model)), s.MethodNames(), nil)
+	if err != nil {
+		return err
+	}
+	m, err := speech.Load(ctx, s.Program, config)
+	if err != nil {
+		return session.WithHint(err)
+	}
+	defer m.Close()
+	samples, err := b.recorded(ctx, m.Info().Rate)
+	if err != nil {
+		return err
+	}
+	r.Family, r.Seconds = string(m.Info().Family), float64(len(samples))/float64(m.Info().Rate)
+	runs, share := speechRuns{Threads: s.Threads()}, b.plan.Duration/time.Duration(len(b.threads))
+	b.Progress.During(share, "transcribing %s", duration.FormatMS(1000*r.Seconds))
+	var took, first []time.Duration
+	begun := time.Now()
+	for n := 0; n < 2 || time.Since(begun) < share; n++ {
+		start := time.Now()
+		var t *speech.Transcript
+		if t, err = m.Transcribe(ctx, samples, speech.Options{}); err != nil {
+			break
+		}
+		if runs.Tokens = len(t.Tokens); n > 0 {
+			took, first = append(took, time.Since(start)), append(first, t.FirstToken)
+		}
+	}
+	if len(took) > 0 {
+		runs.Took, runs.First = stats.Of(took), stats.Of(first)
+		runs.Speed = r.Seconds / runs.Took.P50 * 1e3
+		r.Runs = append(r.Runs, runs)
+	}
+	return err
+}
+
+func (r *SpeechReport) print(b *benchCommand) {
+	e := &r.Environment
+	fmt.Fprintf(b.Out, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), cli.Count(e.Processors, "processor", "processors"), e.LoadBefore)
+	fmt.Fprintf(b.Out, "%s: %s, %s of sound; medians\n", cli.Printable(r.Model), r.Family, duration.FormatMS(1000*r.Seconds))
+	fmt.Fprintf(b.Out, "%8s %14s %12s %12s %8s %6s\n", "threads", "s of sound/s", "took", "first token", "tokens", "runs")
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		fmt.Fprintf(b.Out, "%8d %14.4g %12s %12s %8d %6d\n", run.Threads, run.Speed, duration.FormatMS(run.Took.P50), duration.FormatMS(run.First.P50), run.Tokens, run.Took.N)
+	}
+	fmt.Fprintf(b.Out, "process: at most %s resident, %s live on the Go heap\n", bytesize.Format(r.Process.PeakResident), bytesize.Format(r.Process.GoHeap))
+}
