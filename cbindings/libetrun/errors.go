@@ -16,6 +16,8 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/advice"
+	"github.com/etrun-go/etrun/media/sound"
+	"github.com/etrun-go/etrun/speech"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -54,6 +56,7 @@ var classes = []struct {
 	{etrun.ErrInput, C.ETRUN_INPUT}, {etrun.ErrDevice, C.ETRUN_DEVICE},
 	{tokenizer.ErrFormat, C.ETRUN_MODEL}, {tokenizer.ErrUnsupported, C.ETRUN_MISSING},
 	{tokenizer.ErrText, C.ETRUN_INPUT}, {tokenizer.ErrToken, C.ETRUN_INPUT},
+	{speech.ErrOption, C.ETRUN_INPUT}, {sound.ErrFormat, C.ETRUN_INPUT}, {sound.ErrUnsupported, C.ETRUN_INPUT}, {sound.ErrSize, C.ETRUN_INPUT},
 }
 
 // classNames are the names of the classes, as strings of C.

@@ -90,6 +90,7 @@ typedef uint64_t etrun_method;  /* a loaded instance of a method, with its own s
 typedef uint64_t etrun_pool;    /* instances of a method for several threads */
 typedef uint64_t etrun_text;    /* a text of a language model, with its own cache */
 typedef uint64_t etrun_embedder; /* a model that computes vectors of texts */
+typedef uint64_t etrun_speech;  /* a model that transcribes recordings */
 
 typedef struct {
 	const void *data;
@@ -196,6 +197,28 @@ typedef struct {
 	int32_t normalize;          /* 1: divide vectors by their length */
 	uint64_t reserved[8];
 } etrun_embedder_options;
+
+/* Options of etrun_speech_open. */
+typedef struct {
+	const char *files;          /* path of the folder with the files of the model, or of its tokenizer; NULL: it needs none */
+	int32_t instances;          /* recordings that are computed at the same time, 0: 1 */
+	int32_t reserved_1;
+	uint64_t reserved[8];
+} etrun_speech_options;
+
+/* Options of etrun_transcribe; zeros: the language and the text that are most likely. */
+typedef struct {
+	const char *language;       /* code of ISO 639, such as "en"; NULL: found by the model */
+	const char *prompt;         /* precedes the recording */
+	double temperature;
+	double threshold;           /* of voice detectors and speakers, 0: 0.5 */
+	uint64_t seed;
+	int32_t translate;          /* 1: to English */
+	int32_t times;              /* 1: Whisper writes the times of segments */
+	int32_t fallback;           /* 1: Whisper repeats what is improbable with higher temperatures */
+	int32_t max_tokens;         /* of 30 seconds, 0: what the model has room for */
+	uint64_t reserved[8];
+} etrun_transcription;
 
 /* A message of a chat. content has content_bytes bytes of UTF-8. */
 typedef struct {
@@ -387,6 +410,18 @@ int etrun_embedder_open(etrun_program program, const etrun_embedder_options *opt
 /* etrun_embed computes the vectors of n texts, each with length floats: bytes is the size of them all. */
 int etrun_embed(etrun_embedder embedder, const etrun_bytes *texts, size_t n, float *vectors, size_t bytes, char **error);
 int etrun_embedder_close(etrun_embedder embedder, char **error);
+
+/* ---- Recordings ---- */
+
+/* etrun_speech_open opens a model of speech: Whisper, a transducer, a CTC model, a voice detector, or one that finds
+ * speakers. The program must stay open. A model may be used by several threads. */
+int etrun_speech_open(etrun_program program, const etrun_speech_options *options, etrun_speech *speech, char **error);
+
+/* etrun_transcribe transcribes a WAVE or FLAC file. json is an object with text, language, duration in seconds, segments (start,
+ * end, text, speaker: -1 if it is not known), words (word, start, end) and tokens, of voice detectors probabilities; free it
+ * with etrun_free. options may be NULL. */
+int etrun_transcribe(etrun_speech speech, const etrun_bytes *file, const etrun_transcription *options, char **json, char **error);
+int etrun_speech_close(etrun_speech speech, char **error);
 
 #endif
 #ifdef __cplusplus

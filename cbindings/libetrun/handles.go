@@ -22,6 +22,7 @@ const (
 	texts
 	pools
 	embedders
+	speeches
 )
 
 const kindBits = 3
@@ -33,7 +34,7 @@ func (k kind) String() string {
 	return kindNames[k]
 }
 
-var kindNames = [...]string{"unknown", "program", "method", "text", "pool", "embedder"}
+var kindNames = [...]string{"unknown", "program", "method", "text", "pool", "embedder", "model of speech"}
 
 // table holds the objects of the open handles. Numbers of closed ones are never reused.
 type table struct {

@@ -209,8 +209,9 @@ func TestContract(t *testing.T) {
 
 // callsOf returns the arguments of testdata/calls.c.
 func callsOf(t *testing.T) []string {
-	const encoders = "../../text/testdata/encoders/"
-	return []string{model, pictures, filepath.Join(t.TempDir(), "dump"), language, tokens, encoders + "bert.pte", encoders + "vocab.txt"}
+	const encoders, speeches = "../../text/testdata/encoders/", "../../speech/testdata/"
+	return []string{model, pictures, filepath.Join(t.TempDir(), "dump"), language, tokens, encoders + "bert.pte", encoders + "vocab.txt",
+		speeches + "whisper/model.pte", speeches + "whisper", speeches + "speech.wav"}
 }
 
 // TestStaticLibrary links a program in C with the library for static linking, which gets the same bytes.

@@ -15,13 +15,14 @@ With the names of onnxruntime:
 >>> scores = etrun.InferenceSession("model.pte").run(None, {"input_0": pixels})
 """
 
-from . import dtypes, errors, portable_lib, runtime, session, text
+from . import dtypes, errors, portable_lib, runtime, session, speech, text
 from ._library import lib as _lib
 from .dtypes import *
 from .errors import *
 from .portable_lib import *
 from .runtime import *
 from .session import *
+from .speech import *
 from .text import *
 
 __version__: str = _lib.etrun_version().decode()
@@ -32,4 +33,5 @@ __all__ += errors.__all__
 __all__ += portable_lib.__all__
 __all__ += runtime.__all__
 __all__ += session.__all__
+__all__ += speech.__all__
 __all__ += text.__all__

@@ -152,6 +152,29 @@ class EmbedderOptions(ctypes.Structure):
     ]
 
 
+class SpeechOptions(ctypes.Structure):
+    """etrun_speech_options"""
+
+    _fields_ = [("files", c_char_p), ("instances", c_int32), ("reserved_1", c_int32), ("reserved", c_uint64 * 8)]
+
+
+class Transcription(ctypes.Structure):
+    """etrun_transcription"""
+
+    _fields_ = [
+        ("language", c_char_p),
+        ("prompt", c_char_p),
+        ("temperature", c_double),
+        ("threshold", c_double),
+        ("seed", c_uint64),
+        ("translate", c_int32),
+        ("times", c_int32),
+        ("fallback", c_int32),
+        ("max_tokens", c_int32),
+        ("reserved", c_uint64 * 8),
+    ]
+
+
 class Piece(ctypes.Structure):
     """etrun_piece"""
 
@@ -203,6 +226,9 @@ _CALLS: dict[str, list[Any]] = {
     "etrun_embedder_open": [_handle, POINTER(EmbedderOptions), POINTER(_handle), POINTER(c_size_t)],
     "etrun_embed": [_handle, POINTER(Bytes), c_size_t, c_void_p, c_size_t],
     "etrun_embedder_close": [_handle],
+    "etrun_speech_open": [_handle, POINTER(SpeechOptions), POINTER(_handle)],
+    "etrun_transcribe": [_handle, POINTER(Bytes), POINTER(Transcription), POINTER(c_void_p)],
+    "etrun_speech_close": [_handle],
 }
 
 

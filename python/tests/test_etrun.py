@@ -366,6 +366,26 @@ class TextTest(unittest.TestCase):
             with self.subTest(options), self.assertRaises(etrun.Error):
                 etrun.load_embedder(encoders / "bert.pte", encoders / "vocab.txt", **options)
 
+    def test_speech(self) -> None:
+        folder = TEXTS.parents[1] / "speech" / "testdata"
+        sound = folder / "speech.wav"
+        with etrun.load_speech(folder / "transducer" / "model.pte", instances=2) as model:
+            found = model.transcribe(sound)
+            self.assertTrue(found.text and found.words and found.segments and found.tokens)
+            self.assertEqual(model.transcribe(sound.read_bytes()), found)
+            self.assertTrue(all(0 <= w.start <= w.end <= found.duration + 1 for w in found.words))
+            samples = np.frombuffer(sound.read_bytes()[44:], np.int16).astype(np.float32) / 32768
+            self.assertEqual(model.transcribe(samples, rate=16000), found)
+            for content, options in ((b"RIFF", {}), (sound, {"language": "de"}), (sound, {"temperature": 1.0})):
+                with self.subTest(options), self.assertRaises(etrun.InputError):
+                    model.transcribe(content, **options)
+        with self.assertRaises(etrun.ClosedError):
+            model.transcribe(sound)
+        with self.assertRaises(etrun.Error):
+            etrun.load_speech(folder / "whisper" / "model.pte", folder / "ctc")
+        voices = etrun.load_speech(folder / "voice" / "model.pte").transcribe(sound)
+        self.assertTrue(voices.segments and len(voices.probabilities) > 50 and not voices.text)
+
 
 WITHOUT_NUMPY = """
 import sys
@@ -398,7 +418,7 @@ class PackageTest(unittest.TestCase):
 
     def test_sizes_of_structures(self) -> None:
         """Prints the sizes for the test in Go, which compares them with the header's."""
-        names = ("bytes", "options", "info", "value", "text_options", "sampling", "embedder_options", "piece")
+        names = ("bytes", "options", "info", "value", "text_options", "sampling", "embedder_options", "piece", "speech_options", "transcription")
         kinds = {n: getattr(_library, "".join(map(str.capitalize, n.split("_")))) for n in names}
         print("sizes", *(f"{n}={ctypes.sizeof(kind)}" for n, kind in kinds.items()), file=sys.stderr)
 

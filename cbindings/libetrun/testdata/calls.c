@@ -191,11 +191,39 @@ static void vectors(const char *path, const char *vocabulary)
 	OK(etrun_close(p, &error));
 }
 
+/* recordings transcribes a recording. */
+static void recordings(const char *path, const char *files, const char *sound)
+{
+	etrun_speech_options options = {.files = files, .instances = 2};
+	etrun_transcription english = {.language = "en", .max_tokens = 5}, hot = {.temperature = 9};
+	static char content[200000];
+	FILE *f = fopen(sound, "rb");
+	etrun_bytes file = {content, 0}, none = {"RIFF", 4};
+	etrun_program p;
+	etrun_speech s;
+	char *json = NULL;
+	WANT(f != NULL);
+	file.bytes = fread(content, 1, sizeof content, f);
+	fclose(f);
+	OK(etrun_open(path, NULL, &p, &error));
+	FAILS(ETRUN_INPUT, "tokenizer", "", etrun_speech_open(p, NULL, &s, &error));
+	OK(etrun_speech_open(p, &options, &s, &error));
+	OK(etrun_transcribe(s, &file, &english, &json, &error));
+	WANT(strncmp(json, "{\"text\":\"", 9) == 0 && strstr(json, "\"language\":\"en\"") != NULL);
+	etrun_free(json);
+	FAILS(ETRUN_INPUT, "temperature 9", "", etrun_transcribe(s, &file, &hot, &json, &error));
+	WANT(json == NULL);
+	FAILS(ETRUN_INPUT, "want a WAVE or FLAC file", "", etrun_transcribe(s, &none, NULL, &json, &error));
+	OK(etrun_speech_close(s, &error));
+	FAILS(ETRUN_CLOSED, "model of speech", "is closed", etrun_transcribe(s, &file, NULL, &json, &error));
+	OK(etrun_close(p, &error));
+}
+
 int main(int argc, char **argv)
 {
 	etrun_program program;
 	size_t bytes;
-	WANT(argc == 8);
+	WANT(argc == 11);
 	pixels = (float *)load_file(argv[2], &bytes);
 	OK(etrun_open(argv[1], NULL, &program, &error));
 	invoke(program);
@@ -204,6 +232,7 @@ int main(int argc, char **argv)
 	events(argv[1], argv[3]);
 	texts(argv[4], argv[5]);
 	vectors(argv[6], argv[7]);
+	recordings(argv[8], argv[9], argv[10]);
 	free(pixels);
 	return 0;
 }

@@ -111,7 +111,7 @@ func (m *served) openSpeech(ctx context.Context, p *etrun.Program, files *modelF
 	if m.Template != "" || m.Pooling != "" {
 		return nil, session.Usage("model %s: --template or --pooling with a program of speech", m.Name)
 	}
-	c, err := session.SpeechConfig(ctx, m.Tokenizer, p.MethodNames(), func(name string, data []byte) error { return files.check(ctx, name, data) })
+	c, err := speech.OpenConfig(ctx, m.Tokenizer, p.MethodNames(), func(name string, data []byte) error { return files.check(ctx, name, data) })
 	if err != nil {
 		return nil, err
 	}

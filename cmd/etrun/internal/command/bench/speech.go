@@ -87,7 +87,7 @@ func (b *benchCommand) transcribe(ctx context.Context, o *session.Options, r *Sp
 		return err
 	}
 	defer s.Close()
-	config, err := session.SpeechConfig(ctx, cmp.Or(b.language.Tokenizer, filepath.Dir(r.Model)), s.MethodNames(), nil)
+	config, err := speech.OpenConfig(ctx, cmp.Or(b.language.Tokenizer, filepath.Dir(r.Model)), s.MethodNames(), nil)
 	if err != nil {
 		return err
 	}

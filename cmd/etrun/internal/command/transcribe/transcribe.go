@@ -197,7 +197,7 @@ func (t *command) config(ctx context.Context, path string, methods []string) (sp
 	if from == "" {
 		from = filepath.Dir(path)
 	}
-	c, err := session.SpeechConfig(ctx, from, methods, nil)
+	c, err := speech.OpenConfig(ctx, from, methods, nil)
 	if err != nil && t.tokenizer == "" {
 		err = fmt.Errorf("%w; name it with --tokenizer if it is not in the folder of the program", err)
 	}

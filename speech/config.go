@@ -1,4 +1,4 @@
-package session
+package speech
 
 import (
 	"context"
@@ -10,17 +10,16 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/internal/openfile"
-	"github.com/etrun-go/etrun/speech"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// maxSpeechFile bounds the files beside a program of speech, but for its tokenizer.
-const maxSpeechFile = 16 << 20
+// maxConfigFile bounds the files of a configuration, but for its tokenizer.
+const maxConfigFile = 16 << 20
 
-// SpeechConfig reads the files of a program of speech with some methods: those of a folder, or a tokenizer. check may be nil.
-func SpeechConfig(ctx context.Context, from string, methods []string, check func(path string, data []byte) error) (c speech.Config, err error) {
+// OpenConfig reads the files of a program of speech with some methods: those of a folder, or a tokenizer. check may be nil.
+func OpenConfig(ctx context.Context, from string, methods []string, check func(path string, data []byte) error) (c Config, err error) {
 	read := func(path string) ([]byte, error) {
-		data, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxSpeechFile})
+		data, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxConfigFile})
 		if err == nil && check != nil {
 			err = check(path, data)
 		}
