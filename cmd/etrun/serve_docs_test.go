@@ -54,7 +54,7 @@ func runPage(t *testing.T, page string) string {
 		t.Fatal(err)
 	}
 	for link, target := range map[string]string{
-		"testdata": filepath.Join(checkout, "testdata"), "text": filepath.Join(checkout, "text"), "bin/etrun": here} {
+		"testdata": filepath.Join(checkout, "testdata"), "text": filepath.Join(checkout, "text"), "speech": filepath.Join(checkout, "speech"), "bin/etrun": here} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
