@@ -61,15 +61,6 @@ func NewReader(r io.Reader, rate int, limit int64) (*Reader, error) {
 	return x, nil
 }
 
-// Measure returns what a file says about its recording. It decodes nothing but a WAVE file whose samples come before their format.
-func Measure(file []byte) (Info, error) {
-	x, err := NewReader(bytes.NewReader(file), MelRate, 4*int64(len(file)))
-	if err != nil {
-		return Info{}, err
-	}
-	return x.info, nil
-}
-
 // Info describes the recording as it is in the file.
 func (x *Reader) Info() Info { return x.info }
 

@@ -67,9 +67,13 @@ func TestReader(t *testing.T) {
 					t.Errorf("%s to %d Hz, %d at once: %d samples, %v, want %d", name, rate, n, len(got), err, len(want))
 				}
 			}
-			info, err := Measure(b)
-			if frames := int64(len(s.Samples) / s.Channels); err != nil || info.Rate != s.Rate || info.Channels != s.Channels || info.Frames < frames && info.Frames > 0 {
-				t.Errorf("%s: measured %+v, %v, want %d Hz, %d channels, %d frames", name, info, err, s.Rate, s.Channels, frames)
+			x, err := NewReader(bytes.NewReader(b), rate, 1<<20)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			info := x.Info()
+			if frames := int64(len(s.Samples) / s.Channels); info.Rate != s.Rate || info.Channels != s.Channels || info.Frames < frames && info.Frames > 0 {
+				t.Errorf("%s: described as %+v, want %d Hz, %d channels, %d frames", name, info, s.Rate, s.Channels, frames)
 			}
 		}
 	}
