@@ -62,6 +62,7 @@ func New(a *cli.App) *cobra.Command {
 	flags.IntSliceVar(&b.language.lengths, "lengths", nil, "with --text: prompts of these lengths, a `LIST` such as 16,256")
 	flags.IntVar(&b.language.decode, "decode", 16, "with --text: decode `N` tokens after the first one")
 	flags.IntVar(&b.language.clients, "clients", 1, "with --text: generate `N` texts at the same time")
+	b.language.PartFiles.AddFlags(flags, ", with --text: before each prompt")
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c
@@ -78,6 +79,9 @@ func (b *benchCommand) check() error {
 	b.JSON = b.format == "json"
 	if b.plan.Duration <= 0 || b.plan.Duration > 24*time.Hour {
 		return session.Usage("--duration %v, want more than 0 and at most a day", b.plan.Duration)
+	}
+	if !b.language.text && b.language.Any() {
+		return session.Usage("--image and --audio need --text")
 	}
 	if !(b.plan.Rate >= 0 && b.plan.Rate <= 1e9) {
 		return session.Usage("--rate %v, want 0 or more", b.plan.Rate)
