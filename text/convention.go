@@ -167,17 +167,21 @@ func isLogits(d tensor.DType) bool {
 	return d == tensor.Float32 || d == tensor.Float16 || d == tensor.BFloat16
 }
 
-// MediaOf returns the media of a program whose prompts have other parts than text; ok is false for other programs.
-func MediaOf(p *etrun.Program) (list []Medium, ok bool) {
-	if _, parts, err := find(p, defaultMethod); err != nil || !parts {
-		return nil, false
+// MediaOf returns the media of a program whose prompts have other parts than text, by its methods. For other programs parts is false; for one
+// that has such methods, but that [Load] does not accept, there is an error.
+func MediaOf(p *etrun.Program) (list []Medium, parts bool, err error) {
+	if _, parts, err = find(p, defaultMethod); !parts {
+		return nil, false, nil
+	}
+	if err == nil {
+		_, err = signature(p, methodDecoder)
 	}
 	for _, e := range encoders {
 		if slices.Contains(p.MethodNames(), e.method) {
 			list = append(list, e.medium)
 		}
 	}
-	return list, true
+	return list, true, err
 }
 
 // Generates reports whether a method of a program is declared as one that [Load] accepts.

@@ -70,7 +70,7 @@ func (s *Session) held() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
 	return int64(cap(s.in.halves))*2 + int64(cap(s.tokens)+cap(s.in.ints)+cap(g.chosen)+cap(g.order)+cap(g.spare))*integer +
-		int64(cap(s.kept)+cap(s.rows)+cap(s.in.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+
+		int64(cap(s.kept)+cap(s.rows)+cap(s.in.rows)+cap(s.in.made)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+
 			cap(g.weight)+cap(g.all))*float
 }
 

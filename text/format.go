@@ -134,3 +134,48 @@ func (p *prompt) add(pattern, name []segment) {
 		}
 	}
 }
+
+// template parses the patterns of a format.
+func (f format) template(name string) (*Template, error) {
+	t := &Template{name: name, format: f}
+	var err error
+	if t.shape, err = shapeOf(f.Message); err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	t.shapes = make(map[string]shape)
+	for r, pattern := range f.Messages {
+		if t.shapes[r], err = shapeOf(pattern); err != nil {
+			return nil, &TemplateError{name, err}
+		}
+	}
+	if t.first, err = parsePattern("begin", f.Begin, false); err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	if t.reply, err = parsePattern("reply", f.Reply, false); err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	if f.Roles == nil {
+		return t, nil
+	}
+	t.roles = make(map[string][]segment, len(f.Roles))
+	for r, pattern := range f.Roles {
+		if t.roles[r], err = parsePattern("role "+r, pattern, false); err != nil {
+			return nil, &TemplateError{name, err}
+		}
+	}
+	return t, nil
+}
+
+// template parses the format.
+func (f *family) template() (*Template, error) {
+	t, err := f.format.template(f.name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range thinkers {
+		if k := &thinkers[i]; k.with == f.name || k.without == f.name {
+			t.forms = k
+		}
+	}
+	return t, nil
+}

@@ -247,15 +247,6 @@ type wants struct {
 	placed            howPlaced
 }
 
-// howPlaced is how the pictures and sounds of messages are written.
-type howPlaced int
-
-const (
-	noParts   howPlaced = iota
-	listParts           // in lists, as models' own templates read them
-	markParts           // as marks in the text
-)
-
 // wantsOf returns how a template reads messages with calls, by its source.
 func (o *own) wantsOf() wants {
 	joined := func(before string) bool {

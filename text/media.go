@@ -240,6 +240,16 @@ func (d *media) bytes() (n int64) {
 	return n + d.keptBytes()
 }
 
+// shrink drops the parts that are kept.
+func (d *media) shrink() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kept = nil
+}
+
 // close frees the encoders.
 func (d *media) close() error {
 	if d == nil {

@@ -184,6 +184,9 @@ func TestPartsReused(t *testing.T) {
 	if len(m.media.kept) != maxKeptParts {
 		t.Errorf("%d pictures are kept, want %d", len(m.media.kept), maxKeptParts)
 	}
+	if err := m.Shrink(); err != nil || len(m.media.kept) != 0 {
+		t.Errorf("%d pictures are kept after Shrink, %v", len(m.media.kept), err)
+	}
 }
 
 // TestPartsRefused checks that what does not fit is one error.

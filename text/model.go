@@ -439,8 +439,9 @@ func (m *Model) Close() error {
 	return errors.Join(m.Shrink(), m.media.close())
 }
 
-// Shrink frees what no session uses: instances, and memory that sessions share. Later sessions make theirs.
+// Shrink frees what no session uses: instances, memory that sessions share, and parts that are kept. Later sessions make theirs.
 func (m *Model) Shrink() error {
+	m.media.shrink()
 	m.mu.Lock()
 	spares, arenas := m.spares, m.arenas
 	m.spares, m.arenas = nil, nil

@@ -17,6 +17,15 @@ type Placed struct {
 // partMark stands for a part in the text of a message. It is not a character, and is removed from what messages contain.
 const partMark = "\uFDD3"
 
+// howPlaced is how the pictures and sounds of messages are written.
+type howPlaced int
+
+const (
+	noParts   howPlaced = iota
+	listParts           // in lists, as models' own templates read them
+	markParts           // as marks in the text
+)
+
 // pieces returns the text of a message before, between and after its parts.
 func (m *Message) pieces() (list []string) {
 	at := 0
@@ -71,7 +80,8 @@ func (m *Model) checkPlaces(t *Template, d *Conversation) error {
 	for i := range d.Messages {
 		x := &d.Messages[i]
 		if len(x.Parts) > 0 && x.Role != user {
-			return &TemplateError{t.name, fmt.Errorf("message %d of the role %.100q has a %s, want it in one of the user", i, x.Role, x.Parts[0].Part.medium)}
+			return &TemplateError{t.name, fmt.Errorf("message %d of the role %.100q has a %s, want it in one of the user", i, x.Role,
+				x.Parts[0].Part.medium)}
 		}
 		if !slices.IsSortedFunc(x.Parts, func(a, b Placed) int { return a.At - b.At }) {
 			return &TemplateError{t.name, fmt.Errorf("message %d: its parts are not in the order of their places", i)}

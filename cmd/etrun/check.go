@@ -36,7 +36,7 @@ type fileCheck struct {
 // finding is something a program lacks, or a fault. A finding with Note set does not
 // prevent a run.
 type finding struct {
-	Kind    string `json:"kind"` // operator, backend, data, load, model, plan, repair, fault, stale type, or surplus
+	Kind    string `json:"kind"` // operator, backend, data, load, model, language model, plan, repair, fault, stale type, or surplus
 	Note    bool   `json:"note,omitempty"`
 	Method  string `json:"method,omitempty"`
 	Name    string `json:"name,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // program checks an open program: what its methods lack, and whether the complete ones
@@ -41,6 +44,7 @@ func (f *fileCheck) program(ctx context.Context, s *session.Session) error {
 		}
 	}
 	f.Operators = len(operators)
+	f.language(s)
 	for _, w := range s.Warnings() {
 		switch w.Class {
 		case delegate.WarnData:
@@ -50,6 +54,17 @@ func (f *fileCheck) program(ctx context.Context, s *session.Session) error {
 		}
 	}
 	return nil
+}
+
+// language notes what keeps generate from a program whose prompts have pictures or sounds.
+func (f *fileCheck) language(s *session.Session) {
+	_, parts, err := text.MediaOf(s.Program)
+	switch {
+	case err != nil:
+		f.note("language model", "", err.Error())
+	case parts && !tokenizer.InFolder(filepath.Dir(f.Model)):
+		f.note("language model", "", "no tokenizer in the folder of the program: generate needs --tokenizer FILE")
+	}
 }
 
 // note adds a finding that does not prevent a run.

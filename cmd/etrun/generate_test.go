@@ -168,10 +168,53 @@ func TestGenerateChat(t *testing.T) {
 	}
 }
 
+// TestGenerateParts continues prompts with pictures: in a chat, in places, and before a text.
+func TestGenerateParts(t *testing.T) {
+	const folder = "../../text/testdata/pictures/"
+	image := []string{"--image", folder + "a.png", "--max-tokens", "6", "--json"}
+	for _, c := range []struct {
+		name   string
+		args   []string
+		prompt []int // -1 for each row of a picture, once
+		text   string
+	}{
+		{"chat", append(image, "--chat", "-p", "What is in this image?"), []int{378, 379, 117, 115, 265, 10, 381, -1, 87, 104, 264, 272, 300, 306, 260, 288, 360,
+			63, 380, 10, 379, 109, 111, 334, 10}, ""},
+		{"in its place", append(image, "--special", "-p", "<bos><start_of_image><image>hi"), []int{378, 381, -1, 104, 105}, ""},
+		{"before the text", append(image, "-p", "hi"), []int{381, -1, 104, 105}, ""},
+		{"no picture", []string{"--max-tokens", "6", "--json", "-p", "<image>hi"}, nil, ""},
+	} {
+		var out, notes bytes.Buffer
+		if code := run(append([]string{"generate", folder + "model.pte"}, c.args...), nil, &out, &notes); code != 0 {
+			t.Fatalf("%s: exit code %d, %s", c.name, code, notes.String())
+		}
+		var got struct {
+			Prompt []int                   `json:"prompt_tokens"`
+			Tokens []struct{ ID int }      `json:"tokens"`
+			Stats  struct{ Generated int } `json:"stats"`
+		}
+		must(t, json.Unmarshal(out.Bytes(), &got))
+		want, rows := slices.Compact(slices.Clone(got.Prompt)), 0
+		for _, id := range got.Prompt {
+			if id == -1 {
+				rows++
+			}
+		}
+		if c.prompt != nil && (!slices.Equal(want, c.prompt) || rows != 16) || c.prompt == nil && rows != 0 || len(got.Tokens) != 6 {
+			t.Errorf("%s: %d rows in the prompt %d, want 16 in %d; %d tokens", c.name, rows, want, c.prompt, len(got.Tokens))
+		}
+		if c.prompt != nil && !strings.Contains(notes.String(), "16 tokens: 120×90 pixels, resized to 56×56") {
+			t.Errorf("%s: got notes %q", c.name, notes.String())
+		}
+	}
+}
+
 func TestGenerateErrors(t *testing.T) {
 	pte, err := filepath.Abs(filepath.Join(root, "testdata", "pte"))
 	must(t, err)
 	encoders, err := filepath.Abs(filepath.Join(root, "text", "testdata", "encoders"))
+	must(t, err)
+	sees, err := filepath.Abs(filepath.Join(root, "text", "testdata", "pictures"))
 	must(t, err)
 	inTextFolder(t)
 	for _, c := range []struct {
@@ -181,8 +224,13 @@ func TestGenerateErrors(t *testing.T) {
 	}{
 		{"no prompt", "lm.pte --tokenizer bytes.json", 2, "no prompt"},
 		{"no tokenizer", "lm.pte --prompt x", 2, "--tokenizer FILE"},
-		{"an image", "lm.pte --tokenizer bytes.json --prompt x --image x.png", 2, "vision encoder"},
-		{"audio", "lm.pte --tokenizer bytes.json --prompt x --audio x.wav", 2, "audio encoder"},
+		{"an image", "lm.pte --tokenizer bytes.json --prompt x --image SEES/a.png", 5, "no encoder"},
+		{"audio", "lm.pte --tokenizer bytes.json --prompt x --audio SEES/a.png", 5, "no encoder"},
+		{"an image that is not there", "SEES/model.pte --prompt x --image gone.png", 2, "gone.png"},
+		{"no image", "SEES/model.pte --prompt x --image SEES/tokenizer.json", 5, "tokenizer.json: picture: "},
+		{"an image for tokens", "SEES/model.pte --tokens 1 --image SEES/a.png", 2, "not for --tokens"},
+		{"control tokens of a chat", "SEES/model.pte --chat --special -p x", 2, "--special with --chat"},
+		{"a method of its own", "SEES/model.pte --method vision_encoder -p x", 4, "vision_encoder"},
 		{"two prompts", "lm.pte --tokenizer bytes.json --prompt x --tokens 1", 2, "choose one"},
 		{"no file", "lm.pte --tokenizer gone.bin --prompt x", 2, "gone.bin"},
 		{"no tokenizer's file", "lm.pte --tokenizer noise.bin --prompt x", 4, "noise.bin: unsupported tokenizer"},
@@ -208,7 +256,7 @@ func TestGenerateErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, notes bytes.Buffer
-			args := strings.NewReplacer("PTE", pte, "ENCODERS", encoders).Replace(c.args)
+			args := strings.NewReplacer("PTE", pte, "ENCODERS", encoders, "SEES", sees).Replace(c.args)
 			code := run(strings.Fields("generate "+args), strings.NewReader(""), &out, &notes)
 			if code != c.code || !strings.Contains(notes.String(), c.stderr) || out.Len() > 0 {
 				t.Errorf("exit code %d, want %d; stdout %q; stderr %q, want %q in it", code, c.code, out.String(), notes.String(), c.stderr)

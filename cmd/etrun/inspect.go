@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/speech"
+	"github.com/etrun-go/etrun/text"
 	"github.com/spf13/cobra"
 )
 
@@ -29,6 +30,7 @@ type programReport struct {
 	Named   map[string]int `json:"named_data,omitempty"` // sizes by key
 	Methods []methodReport `json:"methods"`
 	Speech  string         `json:"speech,omitempty"` // the family of a program that transcribe runs
+	Media   []text.Medium  `json:"media,omitempty"`  // what prompts of a language model have besides text
 }
 
 type methodReport struct {
@@ -212,6 +214,7 @@ func inspect(ctx context.Context, o *session.Options, path string) (*programRepo
 	if family, ok := speech.FamilyOf(prog); ok {
 		report.Speech = string(family)
 	}
+	report.Media, _, _ = text.MediaOf(prog)
 	return report, nil
 }
 

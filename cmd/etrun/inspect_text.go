@@ -50,7 +50,18 @@ func (r *programReport) print(w io.Writer, all bool) error {
 	if r.Speech != "" {
 		fmt.Fprintf(t, "\nspeech: family %s, see etrun transcribe\n", r.Speech)
 	}
+	if len(r.Media) > 0 {
+		fmt.Fprintf(t, "\nlanguage model whose prompts may have a %s, see etrun generate\n", strings.Join(textOf(r.Media), " or a "))
+	}
 	return t.Flush()
+}
+
+// textOf returns names as strings.
+func textOf[T ~string](list []T) (names []string) {
+	for _, x := range list {
+		names = append(names, string(x))
+	}
+	return names
 }
 
 // constants returns the outputs of a method without inputs and instructions, which

@@ -50,8 +50,8 @@ func parseTekken(data []byte) (Tokenizer, error) {
 	for i, v := range f.Vocab[:size-special] {
 		id := v.Rank + special
 		if v.Rank < 0 || v.Rank >= size-special || len(v.Text) == 0 || len(v.Text) > maxName || t.known[id] {
-			return nil, malformed(fmt.Sprintf("vocab[%d]", i), "rank %d of %d bytes, want each rank below %d once, and 1 to %d bytes", v.Rank, len(v.Text),
-				size-special, maxName)
+			return nil, malformed(fmt.Sprintf("vocab[%d]", i), "rank %d of %d bytes, want each rank below %d once, and 1 to %d bytes", v.Rank,
+				len(v.Text), size-special, maxName)
 		}
 		if err := t.addText(string(v.Text), id); err != nil {
 			return nil, err

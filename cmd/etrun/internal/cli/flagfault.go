@@ -13,10 +13,7 @@ import (
 
 // foreign are flags by command that other programs have, and what is missing here, or has another name.
 var foreign = map[string]map[string]string{
-	"generate": {
-		"image": "prompts are text; images need the program's vision encoder and its preprocessing, which are not run",
-		"audio": "prompts are text; audio needs the program's audio encoder and its preprocessing, which are not run",
-	},
+	"generate": {},
 	"serve": {
 		"port": wantListen, "bind": wantListen, "address": wantListen, "addr": wantListen,
 		"api-key": "want --token-file FILE with a token on each line, which the list of processes does not show",

@@ -54,7 +54,7 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 	for _, name := range m.Methods {
 		c.Load = append(c.Load, text.WithMethod(name))
 	}
-	if _, parts := text.MediaOf(p); parts {
+	if _, parts, _ := text.MediaOf(p); parts {
 		config, err := session.Processor(ctx, m.Tokenizer, func(name string, data []byte) error { return files.check(ctx, name, data) })
 		if err != nil {
 			return nil, err

@@ -61,7 +61,7 @@ func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Ses
 // load loads the model. What a picture or a sound takes counts toward --max-memory.
 func (l *LanguageModel) load(ctx context.Context, s *Session, tok tokenizer.Tokenizer, o *Options) (*text.Model, error) {
 	list := l.loading()
-	if _, parts := text.MediaOf(s.Program); parts {
+	if _, parts, _ := text.MediaOf(s.Program); parts {
 		if l.Tokenizer != "" {
 			config, err := Processor(ctx, l.Tokenizer, nil)
 			if err != nil {

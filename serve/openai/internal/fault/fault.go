@@ -169,7 +169,8 @@ func OfPrompt(member string, err error) error {
 	return e
 }
 
-// Unmade is the error of a form that the server could not make: that of the context, or of too little memory.
+// Unmade is the error of a form, or of the rows of a picture or a sound, that the server could not make: that of the context, or of too little
+// memory.
 type Unmade struct{ Err error }
 
 func (e *Unmade) Error() string { return e.Err.Error() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -180,8 +181,11 @@ func (r *Chat) encode(ctx context.Context, m *text.Model, d *text.Conversation) 
 				return nil, nil, fault.Refused(x.place, "a %s: the model takes none", x.kind)
 			}
 			p, err := m.EncodePart(ctx, x.kind, x.file)
-			if err != nil {
-				return nil, nil, err
+			if _, bad := errors.AsType[*text.MediaError](err); bad {
+				return nil, nil, fault.Refused(x.place, "%v", err)
+			}
+			if err != nil { // of the encoder, or the request has ended
+				return nil, nil, &fault.Unmade{Err: err}
 			}
 			with.Messages[i].Parts = append(with.Messages[i].Parts, text.Placed{At: x.at, Part: p})
 			parts = append(parts, p)

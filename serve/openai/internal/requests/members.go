@@ -26,6 +26,8 @@ const (
 	noSampler    = "there is no such sampler; there are temperature, top_k, top_p, min_p and penalties"
 	noTools      = "want tools and tool_choice"
 	noMedia      = "want text"
+	dataURI      = "a data URI; nothing is fetched"
+	fixedSize    = "pictures have the size that the model takes"
 	noFiles      = "want text, a picture as a data URI, or input_audio"
 	noTemplate   = "the template is the server's, see --template"
 	noBeams      = "there is no beam search"
@@ -86,7 +88,7 @@ var CompletionMembers = with(Object{
 // part are the members of a part of a message's text.
 var part = Object{
 	"type": {}, "text": {}, "cache_control": {use: inert}, "prompt_cache_breakpoint": {use: inert},
-	"image_url": {inside: Object{"url": {why: "a data URI; nothing is fetched"}, "detail": {use: inert, why: "pictures have the size that the model takes"}}},
+	"image_url": {inside: Object{"url": {why: dataURI}, "detail": {use: inert, why: fixedSize}}},
 	"video_url": no(noFiles), "audio_url": no(noFiles), "input_audio": {inside: audioPart}, "file": no(noFiles),
 	"refusal": no(noMedia),
 }

@@ -22,8 +22,8 @@ const (
 
 // itemPart are the members of a part of an item's text.
 var itemPart = Object{
-	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": {why: "a data URI; nothing is fetched"}, "file_id": no(noFiles),
-	"file_data": no(noFiles), "file_url": no(noFiles), "filename": no(noFiles), "detail": {use: inert, why: "pictures have the size that the model takes"},
+	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": {why: dataURI},
+	"file_id": no(noFiles), "file_data": no(noFiles), "file_url": no(noFiles), "filename": no(noFiles), "detail": {use: inert, why: fixedSize},
 	"input_audio": {inside: audioPart},
 	"refusal":     no(noMedia), "prompt_cache_breakpoint": {use: inert},
 }

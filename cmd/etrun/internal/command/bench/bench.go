@@ -63,8 +63,9 @@ func New(a *cli.App) *cobra.Command {
 	flags.IntSliceVar(&b.language.lengths, "lengths", nil, "with --text: prompts of these lengths, a `LIST` such as 16,256")
 	flags.IntVar(&b.language.decode, "decode", 16, "with --text: decode `N` tokens after the first one")
 	flags.IntVar(&b.language.clients, "clients", 1, "with --text: generate `N` texts at the same time")
-	flags.StringVar(&b.audio, "audio", "", "measure a model of speech on a recording, a WAVE or FLAC `FILE`")
-	flags.StringVar(&b.language.Tokenizer, "tokenizer", "", "with --audio: `FILE` with the tokenizer, or a folder with the files of the model (default: the folder of the program)")
+	b.language.PartFiles.AddFlags(flags, ", with --text: before each prompt; a recording without it is for a model of speech")
+	flags.StringVar(&b.language.Tokenizer, "tokenizer", "",
+		"with --audio: `FILE` with the tokenizer, or a folder with the files of the model (default: the folder of the program)")
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c
@@ -81,6 +82,12 @@ func (b *benchCommand) check() error {
 	b.JSON = b.format == "json"
 	if b.plan.Duration <= 0 || b.plan.Duration > 24*time.Hour {
 		return session.Usage("--duration %v, want more than 0 and at most a day", b.plan.Duration)
+	}
+	if sounds := b.language.Sounds(); !b.language.text && b.language.Any() {
+		if len(sounds) != 1 || b.language.Pictures() {
+			return session.Usage("--image and several --audio need --text; one recording is for a model of speech")
+		}
+		b.audio = sounds[0]
 	}
 	if !(b.plan.Rate >= 0 && b.plan.Rate <= 1e9) {
 		return session.Usage("--rate %v, want 0 or more", b.plan.Rate)

@@ -23,6 +23,7 @@ type languageBench struct {
 	lengths []int
 	decode  int
 	clients int
+	session.PartFiles
 }
 
 // TextReport is the JSON object of bench --text.
@@ -31,8 +32,9 @@ type TextReport struct {
 	Environment environment    `json:"environment"`
 	Interrupted bool           `json:"interrupted"`
 	Model       string         `json:"model"`
-	Context     int            `json:"context"` // positions
-	Chunk       int            `json:"chunk"`   // maximum number of tokens per call of the program
+	Context     int            `json:"context"`         // positions
+	Chunk       int            `json:"chunk"`           // maximum number of tokens per call of the program
+	Media       []mediaRuns    `json:"media,omitempty"` // what precedes the prompts
 	Runs        []languageRuns `json:"runs"`
 	Process     processMemory  `json:"process_bytes"`
 }
@@ -52,6 +54,14 @@ type languageRuns struct {
 	ReadRate    float64       `json:"decode_bytes_per_s"`   // that many for each token
 	Bandwidth   float64       `json:"memory_bytes_per_s"`   // measured: the threads read memory
 	Share       float64       `json:"bandwidth_share"`      // of the two
+}
+
+// mediaRuns are the measurements of the encoder of a picture or a sound.
+type mediaRuns struct {
+	Threads int           `json:"threads"`
+	File    string        `json:"file"`
+	Tokens  int           `json:"tokens"`
+	Encode  stats.Summary `json:"encode_ms"` // from the file to rows
 }
 
 // Bounds of --lengths and --clients.
@@ -116,7 +126,15 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	defer model.Close()
 	info := model.Info()
 	r.Context, r.Chunk = info.Context, info.Chunk
-	lengths, err := l.within(info.Context)
+	parts, err := l.encode(ctx, b, model, s.Threads(), r)
+	if err != nil {
+		return session.WithHint(err)
+	}
+	before := 0
+	for _, p := range parts {
+		before += len(p.Tokens())
+	}
+	lengths, err := l.within(info.Context - before)
 	if err != nil {
 		return err
 	}
@@ -130,7 +148,7 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	bandwidth := readBandwidth(ctx, s.Threads())
 	for _, n := range lengths {
 		b.Progress.During(share, "prompts of %d tokens", n)
-		runs, err := l.repeat(ctx, texts, l.prompt(n, info.Vocabulary, o.Seed), share)
+		runs, err := l.repeat(ctx, texts, l.prompt(n, info.Vocabulary, o.Seed), parts, share)
 		if runs.Prefill.N > 0 {
 			runs.Threads, runs.Clients, runs.Bandwidth = s.Threads(), l.clients, bandwidth
 			if err := runs.addBytes(texts[0]); err != nil {
@@ -143,6 +161,34 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 		}
 	}
 	return nil
+}
+
+// encodings is the number of times that a file is encoded; the first one is not counted.
+const encodings = 6
+
+// encode measures the encoders with the files of the flags.
+func (l *languageBench) encode(ctx context.Context, b *benchCommand, model *text.Model, threads int, r *TextReport) (parts []*text.Part, err error) {
+	files, err := l.Read(ctx, b.MaxMemory())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		var p *text.Part
+		var times []time.Duration
+		for range encodings {
+			if err := model.Shrink(); err != nil { // what is kept would not be encoded again
+				return nil, err
+			}
+			begun := time.Now()
+			if p, err = f.Encode(ctx, model); err != nil {
+				return nil, err
+			}
+			times = append(times, time.Since(begun))
+		}
+		parts = append(parts, p)
+		r.Media = append(r.Media, mediaRuns{threads, f.Name, len(p.Tokens()), stats.Of(times[1:])})
+	}
+	return parts, nil
 }
 
 // addBytes compares what the tokens after the first one have read with what memory delivers.
@@ -191,9 +237,12 @@ func (l *languageBench) prompt(n, vocabulary int, seed uint64) []int {
 const minTexts = 3
 
 // repeat generates texts for a time, each from an empty session, in all sessions at once. The first ones are not counted.
-func (l *languageBench) repeat(ctx context.Context, texts texts, prompt []int, d time.Duration) (r languageRuns, err error) {
+func (l *languageBench) repeat(ctx context.Context, texts texts, prompt []int, parts []*text.Part, d time.Duration) (r languageRuns, err error) {
 	var prefill, first, perToken []time.Duration
-	o := text.Options{MaxTokens: l.decode + 1, IgnoreEOS: true}
+	o := text.Options{MaxTokens: l.decode + 1, IgnoreEOS: true, Parts: parts}
+	for _, p := range slices.Backward(parts) {
+		prompt = append(p.Tokens(), prompt...)
+	}
 	begun := time.Now()
 	for n := 0; n <= minTexts || time.Since(begun) < d; n++ {
 		var ends []text.Piece
@@ -229,6 +278,10 @@ func (r *TextReport) print(b *benchCommand) {
 	fmt.Fprintf(b.Out, "%s: %s, at most %s a call; medians\n", cli.Printable(r.Model), cli.Count(r.Context, "position", "positions"), cli.Count(r.Chunk, "token", "tokens"))
 	if len(r.Runs) > 0 {
 		fmt.Fprintf(b.Out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, cli.Count(r.Runs[0].Threads, "thread", "threads"))
+	}
+	for _, m := range r.Media {
+		fmt.Fprintf(b.Out, "%s: encoded in %s (%s), %s before each prompt\n", cli.Printable(m.File), duration.FormatMS(m.Encode.P50),
+			cli.Count(m.Threads, "thread", "threads"), cli.Count(m.Tokens, "token", "tokens"))
 	}
 	fmt.Fprintf(b.Out, "%8s %8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "clients", "prompt", "prefill tok/s", "first", "decode tok/s",
 		"per token",

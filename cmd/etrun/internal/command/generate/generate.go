@@ -99,11 +99,11 @@ func (g *generateCommand) check(path string) error {
 		return session.Usage("no prompt; give --prompt TEXT, --prompt - for standard input, --tokens LIST or --chat")
 	case g.tokens == nil && g.Tokenizer == "":
 		return session.Usage("text needs --tokenizer FILE: there is none in the folder of the program")
-	case g.tokens != nil && (len(g.images)+len(g.audio) > 0 || g.special):
+	case g.tokens != nil && (g.Any() || g.special):
 		return session.Usage("--image, --audio and --special are for a prompt that is text, not for --tokens")
 	case g.chat && g.special:
 		return session.Usage("--special with --chat, whose control tokens come from the template")
-	case g.echo && len(g.images)+len(g.audio) > 0:
+	case g.echo && g.Any():
 		return session.Usage("--echo with --image or --audio")
 	case g.echo && (!g.asked || g.JSON):
 		return session.Usage("--echo needs --prompt, and is not for --json, which has the prompt's tokens")
