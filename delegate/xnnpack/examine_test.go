@@ -70,14 +70,15 @@ func TestBackendNames(t *testing.T) {
 }
 
 // TestRepairsOfPrograms checks the repairs of exported programs: nodes that read a copy instead of
-// its original, and values transposed for a convolution.
+// its original, values transposed for a convolution, and those that convolutions read in several ways.
 func TestRepairsOfPrograms(t *testing.T) {
 	archive := openArchive(t)
 	for _, c := range []struct {
 		program string
 		want    []string
 	}{
-		{"seed_b_dynq/oldpass_two_convs.pte", []string{"node 1 (Multiply): reads value 0", "node 3 (Convert): value 3 (fp32 [1 4 8 8]) transposed"}},
+		{"seed_b_dynq/oldpass_two_convs.pte", []string{"node 1 (Multiply): reads value 0", "node 3 (Convert): value 3 (fp32 [1 4 8 8]) transposed",
+			"node 3 (Convert): value 5 (qdint8 [1 4 8 8]), which convolutions read in several ways: one for each"}},
 		{"chlast/c1_conv_xnnpack.pte", nil},
 		{"linear/xnnpack_q8.pte", nil},
 	} {

@@ -50,13 +50,18 @@ func TestSeeds(t *testing.T) {
 		for name, by := range map[string]delegate.Backend{
 			"operators": delegatetest.Oracle{Poison: 0xAA}, "XNNPACK in Go": xnnpack.Backend{Engine: xnnpack.EngineGo}, "XNNPACK": xnnpack.Backend{},
 		} {
-			t.Run(path.Join(f.Name, name), func(t *testing.T) { checkSeed(t, data, by, want) })
+			t.Run(path.Join(f.Name, name), func(t *testing.T) { checkSeed(t, data, by, want, seedScales[f.Name]) })
 		}
 	}
 }
 
-// checkSeed runs a program with and without regions, and compares the outputs.
-func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
+// seedScales are programs in which a factor is folded into the weights of a product, which rounds once instead of twice.
+var seedScales = map[string]bool{"topo_cl_broadcast/portable.pte": true, "topo_cl_broadcast_nhwc/portable.pte": true,
+	"topo_scalar_linears2/portable.pte": true, "seed_b_dynq/mul_fp32_portable.pte": true}
+
+// checkSeed runs a program with and without regions, and compares the outputs: those of operators alone are the same, unless factors are
+// folded.
+func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int, scales bool) {
 	p, err := etrun.Parse(data, etrun.WithLowering(etrun.LowerVerify), etrun.WithDelegates(by), etrun.WithThreads(1))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +93,7 @@ func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
 			t.Fatal(err)
 		}
 		for _, d := range m.Report().Distances {
-			if d.Absolute != 0 && (exact || min(d.Absolute, d.Relative) > seedTolerance) {
+			if d.Absolute != 0 && (exact && !scales || min(d.Absolute, d.Relative) > seedTolerance) {
 				t.Errorf("run %d: output %d differs by %g, %g of what it is (index %d)", run, d.Output, d.Absolute, d.Relative, d.Index)
 			}
 		}

@@ -22,10 +22,10 @@ func TestNotEnforced(t *testing.T) {
 		{`{"type":"string","pattern":"^(?=[ab]+$).{2}"}`, "true", "false", http.StatusOK, "", ""},
 		{`{"properties":{"a, ü":{"enum":["a"],"pattern":"(?<=b)a"}},"required":["a, ü"],"type":"object"}`, "false", "false", http.StatusOK,
 			"#/properties/a%2C%20%C3%BC/pattern", "#/a%2C%20%C3%BC"},
-		{`{"type":"array","items":{"const":7},"minItems":2,"contains":{"const":8}}`, "null", "false", http.StatusOK, "#/contains", "#/0, #/1"},
-		{`{"type":"array","items":{"const":7},"minItems":2,"contains":{"const":7}}`, "null", "false", http.StatusOK, "#/contains", ""},
-		{`{"type":"array","items":{"const":7},"minItems":2,"contains":{"const":8}}`, "false", "true", http.StatusOK, "#/contains", "#/0, #/1"},
-		{`{"type":"array","items":{"const":7},"minItems":2,"contains":{"const":8}}`, "true", "false", http.StatusBadRequest, "", ""},
+		{`{"type":"array","items":{"const":7},"minItems":2,"maxItems":2,"contains":{"const":8}}`, "null", "false", http.StatusOK, "#/contains", "#/0, #/1"},
+		{`{"type":"array","items":{"const":7},"minItems":2,"maxItems":2,"contains":{"const":7}}`, "null", "false", http.StatusOK, "#/contains", ""},
+		{`{"type":"array","items":{"const":7},"minItems":2,"maxItems":2,"contains":{"const":8}}`, "false", "true", http.StatusOK, "#/contains", "#/0, #/1"},
+		{`{"type":"array","items":{"const":7},"minItems":2,"maxItems":2,"contains":{"const":8}}`, "true", "false", http.StatusBadRequest, "", ""},
 	} {
 		body := `{"prompt":"x","max_tokens":60,"stream":` + c.stream + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":` +
 			c.strict + `,"schema":` + c.schema + `}}}`

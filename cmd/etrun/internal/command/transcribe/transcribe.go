@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -262,7 +263,7 @@ func (t *command) open(ctx context.Context, file string, rate int) (*opened, err
 		if i.Frames > 0 && file != "-" {
 			t.Progress.Say("%s: %.0f %%", cli.Printable(file), 100*seconds*float64(i.Rate)/float64(i.Frames))
 		} else {
-			t.Progress.Say("%s: %.0f s", cli.Printable(file), seconds)
+			t.Progress.Say("%s: %v", cli.Printable(file), time.Duration(seconds)*time.Second)
 		}
 	}}, nil
 }
