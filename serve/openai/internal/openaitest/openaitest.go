@@ -4,8 +4,8 @@ package openaitest
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -16,10 +16,16 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// Folder returns a folder of the repository.
+// Folder returns a folder of the repository, in which tests run in the folders of their packages.
 func Folder(path ...string) string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(append([]string{filepath.Dir(file), "..", "..", "..", ".."}, path...)...)
+	root := "."
+	for range 8 { // levels, at most
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Join(root, "..")
+	}
+	return filepath.Join(append([]string{root}, path...)...)
 }
 
 // Model returns a small language model whose tokens are bytes, until the test ends.
