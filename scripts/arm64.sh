@@ -30,7 +30,8 @@ done
 # those that compute in floats.
 skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestQuantizedFiles|TestWrittenFiles|TestStdin|TestStdout"
 skipped="$skipped|TestServe[A-Z].*|TestDocumentSnippets|TestReportThroughPipes"
-go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
+. scripts/slow.sh
+go test -vet=off -tags nodl -short -skip "^($skipped|$slow)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
 	./cmd/etrun/internal/calibrate ./cmd/etrun/internal/diff ./cmd/etrun/internal/layered ./media/picture \
 	./cmd/etrun/internal/stats ./media/sound
 # Programs against the outputs of PyTorch, and the loops of every instruction set against those in Go, on processors with dot

@@ -18,7 +18,8 @@ qemu=$(command -v qemu-arm || command -v qemu-arm-static) || {
 }
 GOARCH=386 go build -o "$out/runs" ./scripts/size/empty
 if "$out/runs" 2>"$out/stderr"; then
-	GOARCH=386 go test -vet=off -short ./...
+	. scripts/slow.sh
+	GOARCH=386 go test -vet=off -short -skip "^($slow)\$" ./...
 else
 	echo "machines: linux/386 does not run here: fewer tests of 32 bits"
 	GOARCH=arm GOARM=7 go test -vet=off -short -exec "$qemu" ./internal/flatbuf/... ./kernels/tensor/... ./runtime/...
