@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"image"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -140,6 +141,11 @@ func TestDecode(t *testing.T) {
 		if got := report.Calls[0].Outputs[0].Decoded; !reflect.DeepEqual(got, want) {
 			t.Errorf("%v %s: got %v, want %v", c.sizes, c.args, got, want)
 		}
+	}
+	infinite := filepath.Join(t.TempDir(), "x.bin")
+	write(t, infinite, tensor.Of([]float32{0, float32(math.Inf(1))}, 2).Data)
+	if out, notes, code := runCLI(t, sumProgram(t, 2)+" --json -i "+infinite+" -i zeros --decode spans"); code != 0 || !strings.Contains(out, `"score": "Infinity"`) {
+		t.Errorf("an infinite score: code %d: %s%s", code, out, notes)
 	}
 	shown, _, _ := runCLI(t, sumProgram(t, 5)+" -i json:[0,1,1,0,1] -i zeros --decode spans")
 	if !strings.Contains(shown, "output 0, spans: 2\n    frames 1 to 2 (1)\n") {

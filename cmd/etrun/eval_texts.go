@@ -9,10 +9,10 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
-	"github.com/etrun-go/etrun/media/decode"
 )
 
 // evalTextReport is the JSON object of eval --decode.
@@ -78,11 +78,11 @@ func (e *evalCommand) read(ctx context.Context, s *session.Session, path string,
 		if err != nil {
 			return err
 		}
-		lines, ok := found.([]decode.Line)
-		if !ok || len(lines) != 1 {
+		texts, ok := output.Texts(found)
+		if !ok || len(texts) != 1 {
 			return session.Usage("--decode does not read one text of a file: want ctc, and a program for one file")
 		}
-		text = lines[0].Text
+		text = texts[0]
 		return nil
 	})
 }

@@ -47,8 +47,8 @@ func Runs(scores []float32, classes, blank int) (runs []Run) {
 
 // Line is a text with the mean score of its symbols.
 type Line struct {
-	Text  string  `json:"text"`
-	Score float32 `json:"score"`
+	Text  string
+	Score float32
 }
 
 // Text returns the text of runs by the symbols of the classes.

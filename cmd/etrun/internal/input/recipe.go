@@ -22,8 +22,8 @@ var recipeKeys = []string{"size", "resize", "long", "letterbox", "pad", "multipl
 	"orientation"}
 
 // parseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto,orientation=exif". size, or resize, is the shorter side or
-// HxW, long the longer one, letterbox the sample of the padding, pad likewise below and at the right only, multiple what divides both sides, filter how sizes
-// change, crop a side or HxW, scale the factor of samples, order rgb or bgr; a value without a key continues the list before it.
+// HxW, long the longer one, letterbox the sample of the padding, pad likewise below and at the right only, multiple what divides
+// both sides, filter how sizes change, crop a side or HxW, scale the factor of samples, order rgb or bgr; a value without a key continues the list before it.
 func parseRecipe(text string) (picture.Recipe, error) {
 	var r picture.Recipe
 	for _, option := range options(text) {

@@ -110,6 +110,27 @@ func (d *Decoder) misfit(want string, v *tensor.Value) error {
 
 func (d *Decoder) number(key string) float32 { return float32(d.numbers[key]) }
 
+// line is a decoded text. Scores can be infinite, as the elements of outputs.
+type line struct {
+	Text  string `json:"text"`
+	Score Number `json:"score"`
+}
+
+// score returns the number with the digits of a float32.
+func score(v float32) Number {
+	f, _ := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64) // of its own text
+	return Number(f)
+}
+
+// Texts returns the decoded texts; ok is false for what is not text.
+func Texts(found any) (list []string, ok bool) {
+	lines, ok := found.([]line)
+	for _, l := range lines {
+		list = append(list, l.Text)
+	}
+	return list, ok
+}
+
 // decodeCTC returns the texts of classes of frames: of rows x frames x classes, one for each row.
 func decodeCTC(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any, error) {
 	v := tensor.TensorValue(t)
@@ -121,9 +142,10 @@ func decodeCTC(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any, 
 	if err != nil {
 		return nil, err
 	}
-	lines := []decode.Line{}
+	lines := []line{}
 	for n := frames * classes; len(values) > 0; values = values[n:] {
-		lines = append(lines, decode.Text(decode.Runs(values[:n], classes, blank), symbols))
+		l := decode.Text(decode.Runs(values[:n], classes, blank), symbols)
+		lines = append(lines, line{l.Text, score(l.Score)})
 	}
 	return lines, nil
 }
@@ -154,7 +176,7 @@ type span struct {
 	To    int     `json:"to"`
 	Start float64 `json:"start,omitempty"`
 	End   float64 `json:"end,omitempty"`
-	Score float32 `json:"score"`
+	Score Number  `json:"score"`
 }
 
 func decodeSpans(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any, error) {
@@ -168,7 +190,7 @@ func decodeSpans(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any
 	}
 	list := []span{}
 	for _, s := range decode.Spans(values, o) {
-		list = append(list, span{s.From, s.To, float64(s.From) * of.Seconds, float64(s.To) * of.Seconds, s.Score})
+		list = append(list, span{s.From, s.To, float64(s.From) * of.Seconds, float64(s.To) * of.Seconds, score(s.Score)})
 	}
 	return list, nil
 }
@@ -176,6 +198,7 @@ func decodeSpans(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any
 // box is a decoded box, with its label if there is one.
 type box struct {
 	decode.Box
+	Score Number `json:"score"` // instead of the one in Box
 	Label string `json:"label,omitempty"`
 }
 
@@ -183,7 +206,7 @@ type box struct {
 func (of *Scene) boxes(list []decode.Box) []box {
 	out := []box{}
 	for _, b := range list {
-		x := box{Box: b}
+		x := box{Box: b, Score: score(b.Score)}
 		if p := of.Place; p != nil {
 			within := func(v float32, most int) float32 { return min(max(v, 0), float32(most)) }
 			x.Left, x.Right = within((b.Left+p.Left)*p.ScaleX, p.W), within((b.Right+p.Left)*p.ScaleX, p.W)
@@ -241,23 +264,23 @@ func decodeMap(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any, 
 func (d *Decoder) Print(w io.Writer, found any) {
 	fmt.Fprintf(w, "  output %d, %s:", d.Index, d.kind)
 	switch list := found.(type) {
-	case []decode.Line:
+	case []line:
 		for _, l := range list {
-			fmt.Fprintf(w, " %q (%s)\n", l.Text, Number(l.Score))
+			fmt.Fprintf(w, " %q (%s)\n", l.Text, l.Score)
 		}
 	case []span:
 		fmt.Fprintf(w, " %d\n", len(list))
 		for _, s := range list {
 			if s.End > 0 {
-				fmt.Fprintf(w, "    %s to %s (%s)\n", duration.FormatMS(1000*s.Start), duration.FormatMS(1000*s.End), Number(s.Score))
+				fmt.Fprintf(w, "    %s to %s (%s)\n", duration.FormatMS(1000*s.Start), duration.FormatMS(1000*s.End), s.Score)
 			} else {
-				fmt.Fprintf(w, "    frames %d to %d (%s)\n", s.From, s.To-1, Number(s.Score))
+				fmt.Fprintf(w, "    frames %d to %d (%s)\n", s.From, s.To-1, s.Score)
 			}
 		}
 	case []box:
 		fmt.Fprintf(w, " %d\n", len(list))
 		for _, b := range list {
-			fmt.Fprintf(w, "    %.1f,%.1f to %.1f,%.1f  %s (%s)\n", b.Left, b.Top, b.Right, b.Bottom, labelOr(b.Label, b.Class), Number(b.Score))
+			fmt.Fprintf(w, "    %.1f,%.1f to %.1f,%.1f  %s (%s)\n", b.Left, b.Top, b.Right, b.Bottom, labelOr(b.Label, b.Class), b.Score)
 		}
 	}
 }
