@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 )
 
 // Source is where the samples of a recording come from, such as a [sound.Reader].
@@ -23,12 +24,11 @@ type feed struct {
 // next returns the next n samples without passing them, fewer at the end of the recording. They are valid until the next call.
 func (f *feed) next(n int) ([]float32, error) {
 	if f.from != nil && len(f.list) < n {
-		if cap(f.list) < n {
-			f.list = append(make([]float32, 0, n+n/4), f.list...)
-		}
 		for f.from != nil && len(f.list) < n {
-			m, err := f.from.Read(f.list[len(f.list):n])
-			f.list = f.list[:len(f.list)+max(0, min(m, n-len(f.list)))]
+			f.list = slices.Grow(f.list, 1) // a recording may be far shorter than what the program takes
+			to := f.list[len(f.list):min(n, cap(f.list))]
+			m, err := f.from.Read(to)
+			f.list = f.list[:len(f.list)+max(0, min(m, len(to)))]
 			switch {
 			case errors.Is(err, io.EOF):
 				f.from = nil

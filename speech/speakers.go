@@ -22,6 +22,7 @@ type speakers struct {
 const (
 	speakerChunk  = 124 // frames that are computed at once
 	speakerRecent = 124 // frames before them
+	mostSpeakers  = 1 << 10
 )
 
 func loadSpeakers(ctx context.Context, s *setup) (_ driver, err error) {
@@ -61,8 +62,9 @@ func loadSpeakers(ctx context.Context, s *setup) (_ driver, err error) {
 		return nil, err
 	}
 	d.count, err = number(ctx, s.program, "max_num_of_spks", 4)
-	if most := d.encode.inputs[0].Sizes[1] - speakerChunk - speakerRecent; err == nil && (d.cache > most || d.count < 1) {
-		err = &ConventionError{Method: "encode", Got: fmt.Sprintf("%d frames of the past, %d speakers", d.cache, d.count), Want: fmt.Sprintf("at most %d frames, a speaker", most)}
+	if most := d.encode.inputs[0].Sizes[1] - speakerChunk - speakerRecent; err == nil && (d.cache > most || d.count < 1 || d.count > mostSpeakers) {
+		err = &ConventionError{Method: "encode", Got: fmt.Sprintf("%d frames of the past, %d speakers", d.cache, d.count),
+			Want: fmt.Sprintf("at most %d frames, 1 to %d speakers", most, mostSpeakers)}
 	}
 	return d, err
 }

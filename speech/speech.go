@@ -188,6 +188,12 @@ type Model struct {
 	closed bool
 }
 
+// Rates of recordings beyond those of any model.
+const (
+	leastRate = 1000
+	mostRate  = 192_000
+)
+
 // Load loads the methods of a program. The program must outlive the model.
 func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
 	for i := range families {
@@ -201,7 +207,9 @@ func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.info(&m.info)
+		if d.info(&m.info); m.info.Rate < leastRate || m.info.Rate > mostRate {
+			return nil, errors.Join(fmt.Errorf("%w: for %d samples per second, want %d to %d", ErrFamily, m.info.Rate, leastRate, mostRate), d.Close())
+		}
 		m.idle = []driver{d}
 		return m, nil
 	}

@@ -184,6 +184,12 @@ func TestOtherPrograms(t *testing.T) {
 	if _, err := Load(t.Context(), p, Config{Vocabulary: []byte(`{"a": 1000000000}`)}); err == nil {
 		t.Error("a huge id")
 	}
+	for _, rate := range []string{"1", "1000000000"} {
+		c := Config{Vocabulary: read(t, "testdata/ctc/vocab.json"), Features: []byte(`{"sampling_rate": ` + rate + `}`)}
+		if _, err := Load(t.Context(), open(t, "testdata/ctc/model.pte"), c); !errors.Is(err, ErrFamily) || !strings.Contains(err.Error(), rate+" samples per second") {
+			t.Errorf("rate %s: %v", rate, err)
+		}
+	}
 	if _, err := Load(t.Context(), open(t, "testdata/whisper/model.pte"), Config{}); !errors.Is(err, ErrOption) {
 		t.Errorf("no tokenizer: %v", err)
 	}

@@ -140,6 +140,9 @@ func (w *whisper) findNames(ctx context.Context, s *setup) error {
 	if n.noSpeech < 0 {
 		n.noSpeech = id("nocaptions")
 	}
+	if n.times <= n.end {
+		n.times = -1 // those behind the text are times
+	}
 	var err error
 	if n.start, err = number(ctx, s.program, "decoder_start_token_id", id("startoftranscript")); err != nil {
 		return err

@@ -20,7 +20,9 @@ type Reader struct {
 	first  int
 	read   int64     // samples of one channel that were decoded
 	made   int       // results of the filter
+	more   bool      // the filter has results of the samples in input
 	err    error     // after which there is nothing to read
+	end    error     // after the samples in input
 	out    []float32 // results that were not read
 	room   []float32 // their memory
 }
@@ -34,6 +36,9 @@ type Info struct {
 
 // blockFrames is the number of samples of a channel that are decoded at once.
 const blockFrames = 4096
+
+// filteredFrames is the number of samples that the filter makes at once: a low rate makes many of a block.
+const filteredFrames = 16 << 10
 
 // NewReader returns a reader of a WAVE or FLAC file whose samples have a rate. A WAVE file whose samples come before their format is read
 // as a whole: it has at most limit bytes, and so have its samples.
@@ -81,19 +86,25 @@ func (x *Reader) Read(p []float32) (n int, err error) {
 
 // fill decodes a block.
 func (x *Reader) fill() {
-	block, err := x.blocks()
-	x.err = err
-	x.read += int64(len(block))
-	if x.filter == nil {
-		x.out = block
-		return
+	if !x.more {
+		var block []float32
+		block, x.end = x.blocks()
+		x.read += int64(len(block))
+		if x.filter == nil {
+			x.out, x.err = block, x.end
+			return
+		}
+		x.input = append(x.input, block...)
 	}
-	x.input = append(x.input, block...)
 	x.room = x.room[:0]
 	end := x.first + len(x.input)
 	for {
 		first, weights := x.filter.at(x.made)
-		if err == nil && first+len(weights) > end || err != nil && int64(x.made) >= Resampled(end, x.filter.from, x.filter.to) {
+		if x.end == nil && first+len(weights) > end || x.end != nil && int64(x.made) >= Resampled(end, x.filter.from, x.filter.to) {
+			x.more, x.err = false, x.end
+			break
+		}
+		if x.more = len(x.room) == filteredFrames; x.more {
 			break
 		}
 		x.room = append(x.room, product(weights, x.input, first-x.first))

@@ -46,6 +46,7 @@ func TestReader(t *testing.T) {
 		"stereo":              file("fmt ", describe(1, 2, 44100, 16), "LIST", "x", "data", noise(100_000), "tail", "xx"),
 		"slower":              file("fmt ", describe(6, 1, 8000, 8), "data", noise(20_000)),
 		"no common divisor":   file("fmt ", describe(7, 3, 44101, 8), "data", noise(60_000)),
+		"very slow":           file("fmt ", describe(1, 1, 100, 8), "data", noise(300)),
 		"one sample":          file("fmt ", describe(1, 1, 48000, 8), "data", "x"),
 		"none":                file("fmt ", describe(1, 1, 48000, 16), "data", "x"),
 		"format behind":       file("data", noise(9000), "x   ", "1", "fmt ", describe(1, 1, 22050, 24)),
