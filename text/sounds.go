@@ -54,8 +54,8 @@ func (h *hearing) convert(ctx context.Context, file []byte, limit int64) (*tenso
 		return nil, "", fmt.Errorf("%w: %d s, the model takes at most %d", sound.ErrSize, n/sound.MelRate, h.windows*window/sound.MelRate)
 	}
 	k := int(max(windows, 1))
-	if need := int64(k) * int64(h.bins*h.frames) * 8; need > limit {
-		return nil, "", fmt.Errorf("%w: its spectrogram takes %d bytes, the limit is %d", sound.ErrSize, need, limit)
+	if need := int64(k) * int64(h.bins*h.frames+window) * 8; need > limit { // samples and spectrogram, both twice
+		return nil, "", fmt.Errorf("%w: its samples and their spectrogram take %d bytes, the limit is %d", sound.ErrSize, need, limit)
 	}
 	samples := make([]float32, k*window)
 	copy(samples, sound.Resample(s.Mono(), s.Rate, sound.MelRate))
