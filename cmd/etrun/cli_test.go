@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -233,6 +234,26 @@ func TestHelpIsNarrow(t *testing.T) {
 		}
 	}
 	check(newRoot(a))
+}
+
+// TestRunsKeepNothing checks that a process that runs many command lines keeps nothing of them. A root is 350 KB.
+func TestRunsKeepNothing(t *testing.T) {
+	const runs, most = 40, 4 << 20
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	for range runs {
+		if code := run([]string{"version"}, strings.NewReader(""), io.Discard, io.Discard); code != 0 {
+			t.Fatalf("exit code %d", code)
+		}
+	}
+	if kept := live() - before; kept > most {
+		t.Errorf("%d bytes kept after %d runs, want at most %d", kept, runs, most)
+	}
 }
 
 func TestBadModels(t *testing.T) {

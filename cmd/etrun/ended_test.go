@@ -116,7 +116,7 @@ func TestEnded(t *testing.T) {
 func (e *ended) check(t *testing.T, arguments func(running time.Duration) (args []string, reason string)) {
 	t.Helper()
 	var out, notes bytes.Buffer
-	running, code := 100*time.Millisecond, 0
+	running, code := 25*time.Millisecond, 0
 	args, reason := arguments(running)
 	begun := time.Now()
 	for {

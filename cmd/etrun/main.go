@@ -49,6 +49,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(a.Out)
 	root.SetErr(a.Notes)
 	addCompletion(root)
+	if cli.Completes(args) {
+		cli.CompleteFlags(root)
+	}
 	err := root.ExecuteContext(ctx)
 	if a.release != nil {
 		a.release()

@@ -80,7 +80,6 @@ func newReport(a *app) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVarP(&r.path, "output", "o", "", "write the page to `FILE`.html (default: the model's name, in the current folder)")
 	r.addRun(flags, "run the program and show its profile (implied by inputs)")
-	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 

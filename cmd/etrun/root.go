@@ -70,7 +70,6 @@ func newRoot(a *app) *cobra.Command {
 			addHelpAll(c)
 		}
 	}
-	cli.CompleteFlags(root)
 	return root
 }
 

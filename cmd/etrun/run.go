@@ -95,7 +95,6 @@ func newRun(a *app) *cobra.Command {
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
 	r.Intermediates.AddFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 

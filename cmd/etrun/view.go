@@ -64,7 +64,6 @@ func newView(a *app) *cobra.Command {
 	flags.BoolVar(&v.noOpen, "no-open", false, "print the address of the page without opening a browser")
 	flags.BoolVar(&v.difference, "difference", false, "run two programs on the same inputs, and colour nodes by the difference of their results")
 	v.addRun(flags, "run the program and show its times (implied by inputs)")
-	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 

@@ -50,8 +50,8 @@ func CompletePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// CompleteMethod completes the methods of the program on the command line.
-func CompleteMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeMethod completes the methods of the program on the command line.
+func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

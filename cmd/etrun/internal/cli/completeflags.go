@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/hal/ethosu"
@@ -27,25 +28,34 @@ var flagFiles = map[string][]string{
 	"trace": {"json"}, "pprof": {"pb.gz"}, "etdump": {"etdp"},
 }
 
-// CompleteFlags adds completion for the flags of a command and its subcommands.
+// Values is the annotation of a flag that lists its values, where those of its name are another command's.
+const Values = "values"
+
+// Completes reports whether a command line is a shell's question for completions.
+func Completes(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// CompleteFlags adds completion for the flags of a command and its subcommands, which cobra keeps until the process ends.
 func CompleteFlags(c *cobra.Command) {
 	words := session.Words()
 	for name, list := range flagWords {
 		words[name] = list()
 	}
-	for name, list := range words {
-		if c.Flags().Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		list, known := words[f.Name]
+		if own := f.Annotations[Values]; own != nil {
+			list, known = own, true
 		}
-	}
-	for name, ends := range flagFiles {
-		if c.Flags().Lookup(name) != nil {
-			_ = c.MarkFlagFilename(name, ends...)
+		switch {
+		case known:
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+		case f.Name == "method":
+			_ = c.RegisterFlagCompletionFunc(f.Name, completeMethod)
+		case flagFiles[f.Name] != nil:
+			_ = c.MarkFlagFilename(f.Name, flagFiles[f.Name]...)
 		}
-	}
-	if _, there := c.GetFlagCompletionFunc("method"); !there && c.Flags().Lookup("method") != nil {
-		_ = c.RegisterFlagCompletionFunc("method", CompleteMethod)
-	}
+	})
 	for _, sub := range c.Commands() {
 		CompleteFlags(sub)
 	}

@@ -82,7 +82,6 @@ func New(a *cli.App) *cobra.Command {
 	flags.BoolVar(&e.truncate, "truncate", false, "use the beginning of texts that are too long, instead of an error")
 	e.Embedding.AddFlags(flags)
 	e.Options.AddFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 

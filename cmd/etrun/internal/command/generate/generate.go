@@ -78,7 +78,6 @@ func New(a *cli.App) *cobra.Command {
 	g.chatFlags.addFlags(flags)
 	g.partFlags.addFlags(flags)
 	g.Options.AddFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 

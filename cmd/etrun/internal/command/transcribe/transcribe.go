@@ -116,7 +116,7 @@ func New(a *cli.App) *cobra.Command {
 	flags.BoolVar(&t.stream, "stream", false, "write each utterance as soon as it is spoken, and partial texts in the status line of a terminal; with --json all of them, a JSON object per line")
 	flags.Float64Var(&t.wanted.Threshold, "threshold", 0, "least probability of speech or of a speaker (default: 0.5)")
 	t.Options.AddFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = flags.SetAnnotation("format", cli.Values, formats)
 	return c
 }
 
