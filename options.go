@@ -146,8 +146,8 @@ func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
 // WithMaxMemory makes Load fail, before it allocates, if the method's memory and the files need
-// more than n bytes. Open fails if the files alone do, unless they are mapped. Defaults of [Limits]
-// that are below n are raised to n.
+// more than n bytes. If the sizes of inputs vary, what counts is what a call needs: calls that need more fail with a [MemoryError]. Open
+// fails if the files alone do, unless they are mapped. Defaults of [Limits] that are below n are raised to n.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
 // WithSeed seeds the random number generator of operators.

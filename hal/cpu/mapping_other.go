@@ -33,6 +33,9 @@ func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 // MapMemory allocates size zeroed bytes.
 func MapMemory(size int64) (*Mapping, error) { return &Mapping{make([]byte, size)}, nil }
 
+// Sparse is false: memory of MapSparse costs what other memory does.
+const Sparse = false
+
 // MapSparse is MapMemory.
 func MapSparse(size int64) (*Mapping, error) { return MapMemory(size) }
 

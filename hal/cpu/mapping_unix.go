@@ -45,6 +45,9 @@ func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 // MapMemory maps size bytes of zeroed, writable memory, with huge pages where they fit.
 func MapMemory(size int64) (*Mapping, error) { return mapMemory(size, UseLargePages) }
 
+// Sparse reports whether memory of MapSparse costs nothing before it is touched.
+const Sparse = true
+
 // MapSparse does that for memory much of which may never be touched: with small pages, as a huge one would be filled for a byte.
 func MapSparse(size int64) (*Mapping, error) { return mapMemory(size, UseSmallPages) }
 

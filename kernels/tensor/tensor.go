@@ -43,12 +43,16 @@ type Tensor struct {
 	store    []byte // the slice passed to Bind, of which Data is the start
 	capacity int    // largest element count that Resize accepts
 	budget   *Budget
+	reached  int // largest size in bytes that was charged to the budget of a bounded tensor
 	changes  uint64
 }
 
-// Budget is the number of bytes that a group of unbounded tensors may still allocate. Released
-// bytes are not added back automatically, because a view may still use them.
-type Budget struct{ Left int64 }
+// Budget is the number of bytes that a group of tensors may still allocate or, if they are bounded, reach for the first time in memory
+// that is reserved for their largest sizes. Released bytes are not added back automatically, because a view may still use them.
+type Budget struct {
+	Left int64
+	More func() int64 // returns what is left when Left is too small, nil for no more
+}
 
 // New returns a static, contiguous, zeroed tensor that owns its bytes.
 func New(d DType, sizes ...int) *Tensor {
@@ -119,7 +123,8 @@ func (t *Tensor) Capacity() int { return t.capacity }
 // number.
 func (t *Tensor) Limit(n int) { t.capacity = max(n, t.Numel()) }
 
-// ChargeTo charges the future growth of an unbounded tensor to b.
+// ChargeTo charges the future growth of a tensor to b: of an unbounded one what it allocates, of a bounded one the bytes beyond its
+// largest size so far.
 func (t *Tensor) ChargeTo(b *Budget) { t.budget = b }
 
 // Bind sets the tensor's memory to b, which is not copied. b must be aligned to the element size
@@ -184,6 +189,13 @@ func (t *Tensor) resizeError(sizes []int, capacity int) error {
 	return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: capacity}
 }
 
+// limited is resizeError for growth by n bytes that the budget does not allow.
+func (t *Tensor) limited(sizes []int, n int) error {
+	left := max(t.budget.Left, 0)
+	return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism,
+		Capacity: (t.reached + int(left)) / t.DType.Size(), Missing: int64(n) - left}
+}
+
 func (t *Tensor) slice() {
 	t.changes++
 	n := t.NBytes()
@@ -199,7 +211,8 @@ func (t *Tensor) slice() {
 // if it is bounded, up to the memory that is bound. The memory stays in place with unspecified contents.
 // Resize allocates only if an unbounded tensor grows.
 func (t *Tensor) Resize(sizes []int) error {
-	missing := t.Dynamism == DynamicUnbound && len(t.Data) < t.NBytes() // freed, or never bound
+	missing := t.Dynamism == DynamicUnbound && len(t.Data) < t.NBytes() || // freed, or never bound
+		t.Dynamism == DynamicBound && t.budget != nil && t.reached < t.NBytes()
 	if slices.Equal(t.Sizes, sizes) && !missing {
 		return nil
 	}
@@ -209,9 +222,15 @@ func (t *Tensor) Resize(sizes []int) error {
 	}
 	switch bytes := n * t.DType.Size(); {
 	case bytes <= len(t.store):
+		if t.Dynamism == DynamicBound && bytes > t.reached && t.budget != nil {
+			if !t.budget.spend(int64(bytes - t.reached)) {
+				return t.limited(sizes, bytes-t.reached)
+			}
+			t.reached = bytes
+		}
 	case t.Dynamism == DynamicUnbound:
 		if !t.budget.spend(int64(bytes)) {
-			return t.resizeError(sizes, int(t.budget.Left)/t.DType.Size())
+			return t.limited(sizes, bytes)
 		}
 		t.store = AlignedBytes(bytes)
 	case t.store != nil:
@@ -227,6 +246,9 @@ func (t *Tensor) Resize(sizes []int) error {
 func (b *Budget) spend(n int64) bool {
 	if b == nil {
 		return true
+	}
+	if n > b.Left && b.More != nil {
+		b.Left = b.More()
 	}
 	if n > b.Left {
 		return false
@@ -296,6 +318,7 @@ type ResizeError struct {
 	From, To []int
 	Dynamism Dynamism
 	Capacity int
+	Missing  int64 // bytes by which the growth exceeds the tensor's budget; 0 if that is not the reason
 }
 
 func (e *ResizeError) Error() string {

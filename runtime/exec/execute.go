@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -379,7 +380,19 @@ func isTrue(v *tensor.Value) (bool, error) {
 func (m *Instance) failed(pc int, err error) error {
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
+	err = m.aboveLimit(err)
 	return m.program.Step(m.ir.Name, s.origin, s.name, refusesArguments(err) && m.resized(), err)
+}
+
+// aboveLimit returns the error of a tensor for which the memory limit leaves no room as that of the limit.
+func (m *Instance) aboveLimit(err error) error {
+	e, ok := errors.AsType[*tensor.ResizeError](err)
+	if !ok || e.Missing == 0 || e.Dynamism != tensor.DynamicBound {
+		return err
+	}
+	limit := cmp.Or(m.program.Limits.Total, m.program.Limits.Planned)
+	return m.program.Prepare(m.ir.Name, &prepare.MemoryError{Want: limit + e.Missing, Limit: limit,
+		Parts: []prepare.Part{{Name: "for inputs of these sizes at least", Bytes: limit + e.Missing}}})
 }
 
 // nameArgument fills in an ArgumentError's operator and argument name from the schema.

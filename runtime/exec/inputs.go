@@ -196,6 +196,9 @@ func (m *Instance) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, e
 		m.heap.reckon()
 	}
 	if err := dst.Resize(sizes); err != nil {
+		if above := m.aboveLimit(err); above != err {
+			return nil, above
+		}
 		return nil, m.badInput(i, err.Error(), in.want())
 	}
 	return dst, nil

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -25,8 +26,9 @@ type Instance struct {
 	plan     *plan.Memory
 	memory   *memory
 	heap     unbounded
-	varying  []int     // tensors whose sizes or memory runs change
-	shares   *Instance // the instance whose state this one uses, nil for its own
+	reached  tensor.Budget // of bounded tensors whose largest sizes the limits do not allow
+	varying  []int         // tensors whose sizes or memory runs change
+	shares   *Instance     // the instance whose state this one uses, nil for its own
 
 	values    []tensor.Value
 	steps     []step
@@ -112,23 +114,29 @@ func (m *Instance) Usable() bool { return m.poison == nil && m.life.Load() == id
 // build creates the instance from the shared preparation.
 func (m *Instance) build(ctx context.Context, w *Watch) error {
 	m.plan = m.shared.PlanFor(m.planning)
-	if err := m.shared.CheckMemory(m.plan, m.program.Limits, m.program.Size); err != nil {
+	room, err := m.shared.CheckMemory(m.plan, m.program.Limits, m.program.Size)
+	if err != nil {
 		return w.Stage(trace.StageAllocate, 0, m.program.Prepare(m.ir.Name, err))
 	}
 	shared := m.sharedState()
-	m.memory = makeMemory(m.plan, shared, !m.stateless, m.transient)
+	m.memory, err = makeMemory(m.plan, shared, !m.stateless, m.transient, room < math.MaxInt64)
+	if err != nil {
+		err = &prepare.MemoryError{Want: m.plan.Bytes(), Limit: m.program.Limits.Planned,
+			Parts: []prepare.Part{{Name: "addresses for the largest sizes", Bytes: m.plan.Bytes()}}}
+		return w.Stage(trace.StageAllocate, 0, m.program.Prepare(m.ir.Name, err))
+	}
 	m.ctx = kernels.NewCtx(m.program.Pool)
 	m.random = rand.NewPCG(m.program.Seed, 0)
 	m.ctx.Rand = rand.New(m.random)
 	m.makeValues()
 	m.lift()
-	m.findUnbounded()
+	m.findUnbounded(room)
 	m.makeInputs()
 	m.hold(w)
 	if err := w.Stage(trace.StageAllocate, m.held[0].Load(), nil); err != nil {
 		return err
 	}
-	err := m.makeUnits(ctx)
+	err = m.makeUnits(ctx)
 	m.hold(w)
 	if err := w.Stage(trace.StageUnits, m.held[1].Load(), err); err != nil {
 		return err

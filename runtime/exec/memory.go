@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"math"
 	"runtime"
 	"slices"
 
@@ -46,11 +47,13 @@ type part struct {
 }
 
 // makeMemory makes zeroed memory for a plan; shared is state held by another instance. Without state, tensors of it have no
-// memory.
-func makeMemory(p *plan.Memory, shared map[int][]byte, state, transient bool) *memory {
+// memory. reserve: the plan exceeds the limits, so it must be in pages that cost nothing before they are touched.
+func makeMemory(p *plan.Memory, shared map[int][]byte, state, transient, reserve bool) (*memory, error) {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte), lasting: make(map[int][]byte), callers: make(map[int][]byte),
-		sparse: hasDynamicInputs(p.Method)}
-	mem.cut(mem.parts(p, shared, state, transient))
+		sparse: p.Method.HasDynamicInputs()}
+	if err := mem.cut(mem.parts(p, shared, state, transient), reserve); err != nil {
+		return nil, err
+	}
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]
 		if n := p.StartBytes(i); n > 0 && (s.Kind == ir.Heap || s.Kind == ir.Constant) {
@@ -62,7 +65,7 @@ func makeMemory(p *plan.Memory, shared map[int][]byte, state, transient bool) *m
 			cpu.Touch(arena)
 		}
 	}
-	return mem
+	return mem, nil
 }
 
 // parts lists the arenas and the state. Outputs have memory of their own, in the Go heap, unless they are transient.
@@ -94,13 +97,20 @@ func (mem *memory) parts(p *plan.Memory, shared map[int][]byte, state, transient
 }
 
 // cut allocates the parts.
-func (mem *memory) cut(list []part) {
+func (mem *memory) cut(list []part, reserve bool) error {
 	size, mapPages := int64(0), cpu.MapMemory
 	for i := range list {
 		size += (list[i].bytes + tensor.Padding + tensor.Alignment - 1) &^ (tensor.Alignment - 1)
 	}
 	if mem.sparse {
 		mapPages = cpu.MapSparse
+	}
+	if reserve {
+		pages, err := mapPages(size + tensor.Padding)
+		if err != nil {
+			return err
+		}
+		mapPages = func(int64) (*cpu.Mapping, error) { return pages, nil }
 	}
 	all, at := mem.allocate(int(size), mapPages), int64(0)
 	for i, x := range list {
@@ -110,6 +120,7 @@ func (mem *memory) cut(list []part) {
 			mem.work = all[:at]
 		}
 	}
+	return nil
 }
 
 // allocate returns n zeroed bytes, which the memory owns.
@@ -169,13 +180,6 @@ func (mem *memory) zero(b []byte) {
 		return
 	}
 	clear(b)
-}
-
-func hasDynamicInputs(m *ir.Method) bool {
-	return slices.ContainsFunc(m.Inputs, func(v int) bool {
-		t := m.Values[v].Tensor
-		return t != nil && t.Dynamism != tensor.Static
-	})
 }
 
 // bytes returns the memory of a storage, nil if the caller has not provided it yet. The memory of a constant is
@@ -240,9 +244,13 @@ type view struct {
 	bytes  []byte
 }
 
-// findUnbounded lists the tensors that runs change, the unbounded ones and their views.
-func (m *Instance) findUnbounded() {
+// findUnbounded lists the tensors that runs change, the unbounded ones and their views. Those with bounds are charged for what they reach
+// if there is only so much room for them.
+func (m *Instance) findUnbounded(room int64) {
 	m.heap.limit = m.program.Limits.Planned
+	m.reached = tensor.Budget{Left: room, More: func() int64 {
+		return room - m.memory.resident() - m.scratchBytes()
+	}}
 	views := m.ir.Views()
 	for v := range m.values {
 		t := m.values[v].Tensor
@@ -254,6 +262,9 @@ func (m *Instance) findUnbounded() {
 			t.ChargeTo(&m.heap.budget)
 		}
 		storage := m.ir.Values[v].Storage
+		if room < math.MaxInt64 && t.Dynamism == tensor.DynamicBound && !views[v] && !m.plan.Callers[storage] {
+			t.ChargeTo(&m.reached)
+		}
 		if views[v] || t.Dynamism != tensor.Static || m.plan.Callers[storage] {
 			m.varying = append(m.varying, v)
 		}

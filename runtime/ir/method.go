@@ -6,6 +6,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -176,6 +177,17 @@ func (o Origin) String() string {
 		return fmt.Sprintf("%d:%d", o.Chain, o.Index)
 	}
 	return fmt.Sprint(o.Index)
+}
+
+// HasDynamicInputs reports whether calls may have their own sizes.
+func (m *Method) HasDynamicInputs() bool { return m.IsDynamic(m.Inputs...) }
+
+// IsDynamic reports whether the sizes of one of the values vary.
+func (m *Method) IsDynamic(values ...int) bool {
+	return slices.ContainsFunc(values, func(v int) bool {
+		t := m.Values[v].Tensor
+		return t != nil && t.Dynamism != tensor.Static
+	})
 }
 
 // StepName returns the operator, delegate or kind of a step, for messages.

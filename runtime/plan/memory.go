@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/internal/pack"
@@ -51,6 +52,38 @@ func (a *Arrangement) Size() (n int64) {
 
 // Bytes returns the total memory that the plan needs.
 func (p *Memory) Bytes() int64 { return p.StateBytes + p.HeapBytes + p.Size() }
+
+// LeastBytes returns the memory that every call needs, whatever the sizes of its inputs: that of state, of values outside of the arenas,
+// and of the places of values that have one size.
+func (p *Memory) LeastBytes() int64 {
+	var fixed []int
+	n := p.StateBytes + p.HeapBytes
+	for i := range p.Items {
+		switch {
+		case i >= len(p.Method.Storages) || !p.Method.IsDynamic(p.Method.Storages[i].Values...):
+			fixed = append(fixed, i)
+		case p.Method.Storages[i].Output: // may be in the heap
+			n += p.Method.Storages[i].Bytes
+		}
+	}
+	from := func(i int) Place { return p.Places[fixed[i]] }
+	sort.Slice(fixed, func(i, k int) bool {
+		a, b := from(i), from(k)
+		return a.Arena < b.Arena || a.Arena == b.Arena && a.Offset < b.Offset
+	})
+	end := Place{}
+	for i, item := range fixed {
+		at := from(i)
+		if at.Arena != end.Arena {
+			end = Place{Arena: at.Arena}
+		}
+		if upTo := at.Offset + p.Items[item].Bytes; upTo > end.Offset {
+			n += upTo - max(at.Offset, end.Offset)
+			end.Offset = upTo
+		}
+	}
+	return n
+}
 
 // Mode chooses whose memory plan a method uses.
 type Mode uint8

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
@@ -52,7 +53,25 @@ func (l *load) plan(c *compiled) (*Method, error) {
 		return nil, err
 	}
 	m.Plan = plan.Make(m.IR, m.Work, m.Conflicts, l.Plan)
+	if m.IR.HasDynamicInputs() && m.checkLargest(m.Plan, l.Limits, l.Size) != nil {
+		m.leaveWork()
+		m.Plan = plan.Make(m.IR, m.Work, m.Conflicts, l.Plan)
+	}
 	return m, nil
+}
+
+// leaveWork leaves the working memory of images with arguments of varying sizes to their units, which plan it for the sizes of calls, and
+// check the limits then.
+func (m *Method) leaveWork() {
+	for i := range m.IR.Steps {
+		s := &m.IR.Steps[i]
+		if s.Kind != ir.DelegateCall || !m.IR.IsDynamic(s.Args...) {
+			continue
+		}
+		if _, ok := m.Images[s.Delegate].(lowering.Planned); ok {
+			m.Work[s.Delegate], m.Needs[s.Delegate] = nil, Unplanned(m.Needs[s.Delegate])
+		}
+	}
 }
 
 // maxBlocks is the largest number of blocks of working memory in a plan: planning takes quadratic time.
@@ -128,9 +147,34 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes needed (%s), the limit is %d", e.Want, strings.Join(parts, ", "), e.Limit)
 }
 
-// CheckMemory refuses an instance whose plan is too large, before anything is allocated. file is
-// the program's size.
-func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) error {
+// mostReserved is the largest plan of a method whose inputs vary in size that may exceed the limits: addresses are reserved for all of it.
+const mostReserved = min(1<<36, math.MaxInt/4)
+
+// CheckMemory refuses an instance that needs too much memory, before anything is allocated. file is the program's size. If the sizes of
+// inputs vary, the limits are for the sizes of calls: room is the memory that they leave for values of varying sizes, and it is
+// math.MaxInt64 if there is enough for the largest.
+func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) (room int64, err error) {
+	err = m.checkLargest(on, limits, file)
+	if err == nil {
+		return math.MaxInt64, nil
+	}
+	tooLarge := func(s ir.Storage) bool { return s.Bytes > mostReserved }
+	if !cpu.Sparse || !m.IR.HasDynamicInputs() || slices.ContainsFunc(m.IR.Storages, tooLarge) || on.Bytes() > mostReserved {
+		return 0, err
+	}
+	least := on.LeastBytes()
+	room = limits.Planned - least - scratchBytes(m.Needs, limits.Planned)
+	if limit := limits.Total; limit > 0 {
+		room = min(room, limit-least-(m.MemoryNeeded(on, file).Want-on.Bytes()))
+	}
+	if room <= 0 {
+		return 0, err
+	}
+	return room, nil
+}
+
+// checkLargest is CheckMemory for the largest sizes.
+func (m *Method) checkLargest(on *plan.Memory, limits Limits, file int64) error {
 	for i := range m.IR.Storages { // one by one first: their sum could overflow
 		s := &m.IR.Storages[i]
 		n := s.Bytes

@@ -62,7 +62,7 @@ func (l *load) complete(ctx context.Context, low *lowered) (*Method, error) {
 		return nil, err
 	}
 	if low.regions() {
-		if err := m.CheckMemory(m.Plan, l.Limits, l.Size); err != nil {
+		if _, err := m.CheckMemory(m.Plan, l.Limits, l.Size); err != nil {
 			low.close(l)
 			if m, err = l.finish(ctx, low.without(err)); err != nil {
 				return nil, err

@@ -36,7 +36,11 @@ func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCach
 	}
 	m.places = placesFor(m.Graph, m.Shapes)
 	m.memory = needsOf(m.Graph, m.places, m.InstanceThreads())
-	if err := m.memory.Check(m.Limits); err != nil {
+	needs := m.memory
+	if m.HasDynamicArgs() { // units check the sizes of calls
+		needs.Scratch = 0
+	}
+	if err := needs.Check(m.Limits); err != nil {
 		return nil, err
 	}
 	packed, note, err := m.packCached(ctx, cache)
