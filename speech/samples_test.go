@@ -103,3 +103,31 @@ func TestSamples(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkPartialText is a partial text of 8 seconds, of 28 tokens, by a program of the sizes of tiny Whisper. With -cpu 1 it should take at most
+// half of the 1.5 seconds that a word may be late.
+func BenchmarkPartialText(b *testing.B) {
+	r := ptetest.Recogniser{Transformer: ptetest.Transformer{Layers: 4, Dim: 384, Heads: 6, Vocabulary: 51865, Context: 448, Seed: 1},
+		Frames: 1500, Samples: windowSamples, Encoder: 4}
+	p, err := etrun.Parse(r.File(), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	tok, err := tokenizer.Open("testdata/whisper")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := Load(b.Context(), p, Config{Tokenizer: tok})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	samples := make([]float32, 8*16000)
+	for b.Loop() {
+		samples[b.N%8]++
+		if _, err := m.Transcribe(b.Context(), samples, Options{MaxTokens: 28}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package speech
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -26,7 +27,13 @@ const (
 	partialTime = 400 * time.Millisecond // of new samples before the next partial text, at least
 	pauseTime   = 600 * time.Millisecond // that ends an utterance
 	leadTime    = 200 * time.Millisecond // before an utterance that belongs to it
+	// A word is in a partial text after the computation of that text and of the one before. Where a text takes longer than slowTime, and a
+	// shorter one takes less, a short pause ends the utterance, and without one, with lateTime, the least loud part of its end.
+	slowTime, shortTime, lateTime = 600 * time.Millisecond, 150 * time.Millisecond, 750 * time.Millisecond
 )
+
+// Tokens of partial texts at most: a text that has more for its time repeats itself.
+const partialTokens, tokensPerSecond = 8, 10
 
 // Stream transcribes what somebody says while it is recorded: it returns partial texts, and the final one after each pause. Pauses are
 // found by Options.Voice, or by loudness. The computation of a partial text begins when there are as many new samples as the last one took
@@ -55,7 +62,7 @@ func (m *Model) utterances(ctx context.Context, d driver, f *feed, o *Options, p
 		return fmt.Errorf("%w: a stream of texts, of a program of the family %s", ErrFamily, m.family)
 	}
 	return withPauses(ctx, o, m.info.Rate, func(p pauses, window int) error {
-		u := &utterance{model: m, driver: d, options: *o, partial: partial, yield: yield, pause: m.samples(pauseTime)}
+		u := &utterance{model: m, driver: d, options: *o, partial: partial, yield: yield, now: time.Now}
 		for {
 			samples, err := f.next(window)
 			if err != nil {
@@ -146,10 +153,15 @@ type utterance struct {
 	first   int // index of the first sample
 	open    bool
 	quiet   int // samples since somebody spoke
-	pause   int // that end an utterance
-	fresh   int // samples since the last partial text
-	wait    int // before the next one
+	fresh   int // samples since the last partial text began
+
+	now         func() time.Time
+	spent       time.Duration // on texts since then: as much sound waits to be read
+	last, least time.Duration // on a partial text: the last one of this utterance, the shortest one of all
 }
+
+// slow reports whether the last partial text took longer than d, and shorter ones take less.
+func (u *utterance) slow(d time.Duration) bool { return u.last > max(d, u.least*5/4) }
 
 // add adds a window that begins at a sample.
 func (u *utterance) add(ctx context.Context, at int, window []float32, speaks bool) error {
@@ -161,19 +173,25 @@ func (u *utterance) add(ctx context.Context, at int, window []float32, speaks bo
 	if u.quiet += len(window); speaks {
 		u.open, u.quiet = true, 0
 	}
-	switch limit := u.driver.limit(); {
+	pause, limit := pauseTime, u.driver.limit()
+	if u.slow(slowTime) {
+		pause = shortTime
+	}
+	switch {
 	case !u.open:
 		if lead := u.model.samples(leadTime); len(u.samples) > lead {
 			u.drop(len(u.samples) - lead)
 		}
-	case u.quiet >= u.pause:
+	case u.quiet >= u.model.samples(pause):
 		return u.end(ctx, len(u.samples))
-	case len(u.samples) >= limit:
-		return u.end(ctx, quiet(u.samples[:limit]))
-	case u.partial && u.fresh >= max(u.wait, u.model.samples(partialTime)):
-		begun := time.Now()
+	case len(u.samples) >= limit || u.slow(lateTime):
+		return u.end(ctx, quiet(u.samples[:min(limit, len(u.samples))]))
+	case u.partial && u.fresh >= u.model.samples(max(u.spent, partialTime)):
+		u.fresh, u.spent = 0, 0
 		err := u.transcribe(ctx, u.samples, false)
-		u.fresh, u.wait = 0, u.model.samples(time.Since(begun))
+		if u.last = u.spent; u.least == 0 || u.last < u.least {
+			u.least = u.last
+		}
 		return err
 	}
 	return nil
@@ -191,16 +209,21 @@ func (u *utterance) end(ctx context.Context, n int) error {
 	}
 	err := u.transcribe(ctx, u.samples[:n], true)
 	u.drop(n)
-	u.open, u.fresh, u.quiet = len(u.samples) > 0, 0, 0
+	u.open, u.quiet, u.last = len(u.samples) > 0, 0, 0
 	return err
 }
 
 func (u *utterance) transcribe(ctx context.Context, samples []float32, final bool) error {
-	t, err := u.driver.transcribe(ctx, &feed{list: samples}, &u.options, func(*Segment) error { return nil })
-	if err != nil {
+	rate, options := float64(u.model.info.Rate), u.options
+	if !final && u.model.family == Whisper {
+		most := partialTokens + tokensPerSecond*len(samples)/u.model.info.Rate
+		options.MaxTokens = min(most, cmp.Or(options.MaxTokens, most))
+	}
+	begun := u.now()
+	t, err := u.driver.transcribe(ctx, &feed{list: samples}, &options, func(*Segment) error { return nil })
+	if u.spent += u.now().Sub(begun); err != nil {
 		return err
 	}
-	rate := float64(u.model.info.Rate)
 	begin := seconds(float64(u.first) / rate)
 	p := Part{Final: final, Start: begin, End: begin + seconds(float64(len(samples))/rate), Text: t.Text, Language: t.Language}
 	if final {

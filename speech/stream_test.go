@@ -1,6 +1,7 @@
 package speech
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -104,5 +105,76 @@ func TestInstances(t *testing.T) {
 	wait.Wait()
 	if n := len(m.idle); n < 1 || n > 3 {
 		t.Errorf("%d instances, want at most 3", n)
+	}
+}
+
+// clocked is a recogniser that takes base for a text and each for a token, of which there are so many per second of sound.
+type clocked struct {
+	timer
+	now        time.Time
+	base, each time.Duration
+	tokens     float64
+}
+
+func (*clocked) info(*Info)   {}
+func (*clocked) limit() int   { return 29 * 16000 }
+func (*clocked) Close() error { return nil }
+
+func (c *clocked) transcribe(_ context.Context, f *feed, o *Options, _ func(*Segment) error) (*Transcript, error) {
+	n := min(int(c.tokens*float64(len(f.list))/16000), 120)
+	if o.MaxTokens > 0 {
+		n = min(n, o.MaxTokens)
+	}
+	c.now = c.now.Add(c.base + time.Duration(n)*c.each)
+	return &Transcript{}, nil
+}
+
+// Partial texts are soon after their sound, and a word is soon in a text, also in a long utterance, unless even a short one takes long.
+func TestLateness(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		base          time.Duration
+		tokens        float64 // per second
+		pauses        bool    // short ones, every 2.5 seconds
+		partial, word time.Duration
+		utterances    int // at most, in a minute
+	}{
+		{"sentences with short pauses", 550 * time.Millisecond, 3.5, true, 900 * time.Millisecond, 2200 * time.Millisecond, 13},
+		{"no pause", 550 * time.Millisecond, 3.5, false, 900 * time.Millisecond, 2200 * time.Millisecond, 14},
+		{"a text that repeats itself", 550 * time.Millisecond, 1000, false, 1300 * time.Millisecond, 4600 * time.Millisecond, 20},
+		{"a fast machine", 50 * time.Millisecond, 3.5, true, 900 * time.Millisecond, 1500 * time.Millisecond, 4},
+		{"a slow machine", 3 * time.Second, 3.5, true, 4500 * time.Millisecond, 12 * time.Second, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			begun := time.Unix(0, 0)
+			d := &clocked{now: begun, base: c.base, each: 13 * time.Millisecond, tokens: c.tokens}
+			partial, word, end, final := time.Duration(0), time.Duration(0), time.Duration(0), 0
+			u := &utterance{model: &Model{info: Info{Rate: 16000}, family: Whisper}, driver: d, partial: true, now: func() time.Time { return d.now },
+				yield: func(p Part) error {
+					if p.Final {
+						final++
+					} else {
+						partial = max(partial, d.now.Sub(begun)-p.End)
+					}
+					if p.End > end {
+						word, end = max(word, d.now.Sub(begun)-end), p.End
+					}
+					return nil
+				}}
+			const window = 500
+			for at := 0; at < 60*16000; at += window {
+				heard := begun.Add(time.Duration(at+window) * time.Second / 16000)
+				if d.now.Before(heard) {
+					d.now = heard
+				}
+				if err := u.add(t.Context(), at, make([]float32, window), !c.pauses || at%40000 >= 4000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("a partial text is at most %v after its sound, a word %v, %d utterances", partial, word, final)
+			if partial > c.partial || word > c.word || final > c.utterances {
+				t.Errorf("want at most %v, %v and %d", c.partial, c.word, c.utterances)
+			}
+		})
 	}
 }

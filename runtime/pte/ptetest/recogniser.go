@@ -11,6 +11,7 @@ import (
 type Recogniser struct {
 	Transformer
 	Frames, Samples int
+	Encoder         int // layers of the encoder, of four times the size in the middle
 }
 
 // File returns the bytes of the program.
@@ -18,14 +19,18 @@ func (c Recogniser) File() []byte {
 	return Write(&pte.Program{Methods: []pte.Method{c.encode(), c.decode()}}, Layout{})
 }
 
-// encode multiplies a table of weights by the largest sample.
+// encode multiplies a table of weights by the largest sample, before the layers.
 func (c Recogniser) encode() pte.Method {
 	w := c.writer()
 	samples, top, out := w.tensor(tensor.Float32, true, c.Samples), w.tensor(tensor.Float32, false, 1), w.tensor(tensor.Float32, false, c.Frames, c.Dim)
 	w.call("aten::amax.out", samples, w.value(pte.Value{Kind: tensor.KindIntList, Items: []int{w.int(0)}}), w.value(pte.Value{Kind: tensor.KindBool, Bool: true}), top)
 	w.call("aten::mul.out", w.weights(1, c.Frames, c.Dim), top, out)
-	w.rows = c.Frames
-	w.end("encode", []int{samples}, w.view(out, 1, -1, c.Dim))
+	w.rows, w.static = c.Frames, true
+	x := w.view(out, 1, -1, c.Dim)
+	for range c.Encoder {
+		x = w.feed(w.feed(w.sum(x, w.attend(w.split(x), w.split(x), w.split(x), -1))))
+	}
+	w.end("encode", []int{samples}, x)
 	return w.m
 }
 

@@ -96,11 +96,16 @@ func (w *transformerWriter) split(x int) int {
 	return w.view(w.product(x, w.Dim, w.Dim), 1, -1, w.Heads, w.Dim/w.Heads)
 }
 
-// attend returns the projected attention of queries over the keys up to their own positions.
+// attend returns the projected attention of queries over the keys up to their own positions, the first of which is start, or over all with a
+// negative start.
 func (w *transformerWriter) attend(query, keys, values, start int) int {
 	out := w.tensor(tensor.Float32, true, 1, w.rows, w.Heads, w.Dim/w.Heads)
+	causal := start >= 0
+	if !causal {
+		start = w.int(0)
+	}
 	w.call("llama::custom_sdpa.out", query, keys, values, start, w.value(pte.Value{}), w.value(pte.Value{Kind: tensor.KindDouble}),
-		w.value(pte.Value{Kind: tensor.KindBool, Bool: true}), w.value(pte.Value{}), out)
+		w.value(pte.Value{Kind: tensor.KindBool, Bool: causal}), w.value(pte.Value{}), out)
 	return w.view(w.product(out, w.Dim, w.Dim), 1, -1, w.Dim)
 }
 
