@@ -36,8 +36,8 @@ const (
 const partialTokens, tokensPerSecond = 8, 10
 
 // Stream transcribes what somebody says while it is recorded: it returns partial texts, and the final one after each pause. Pauses are
-// found by Options.Voice, or by loudness. The computation of a partial text begins when there are as many new samples as the last one took
-// time, so that they do not fall behind.
+// found by Options.Voice, or by loudness; short ones suffice when texts take long. The computation of a partial text begins when there are as
+// many new samples as the texts since the last one began took time, so that they do not fall behind.
 func (m *Model) Stream(ctx context.Context, from Source, o Options) iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
 		err := m.use(ctx, &o, func(d driver) error {
