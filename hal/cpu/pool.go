@@ -81,13 +81,19 @@ func (p *Pool) Close() {
 // by two goroutines at once.
 type Run struct {
 	body  Body
-	n     int
-	chunk int
 	grain int
-	next  atomic.Int64
+	parts []part   // one for each thread
 	done  chan any // per helper: nil, or the panic that stopped it
 	stop  <-chan struct{}
 	short uint // number of loops of one range on the caller's thread
+}
+
+// part is the share of a thread in a loop. Threads begin with their own part, and so find in their caches what they wrote in the
+// loop before; one that has ended it continues with those of others.
+type part struct {
+	next       atomic.Int64 // the first element that no thread has
+	end, chunk int64
+	_          [40]byte // the counters of two threads are in different cache lines
 }
 
 // Stopped is the panic of [Pool.Do] in a loop whose Run was stopped.
@@ -126,7 +132,7 @@ const rangeTime = 20_000_000
 // MACs that take cost picoseconds each.
 func Grain(units, cost int) int { return max(rangeTime/cost/max(units, 1), 1) }
 
-// Do calls body.Range over [0, n) in chunks of at least grain on the pool's threads, and returns
+// Do calls body.Range over [0, n) on the pool's threads, in chunks of at least half of grain, and returns
 // when all are done. A nil pool is one thread. Do does not allocate after the first use of r. It
 // re-panics a panic in body. See [Run.StopWhen].
 func (p *Pool) Do(r *Run, n, grain int, body Body) {
@@ -140,7 +146,7 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	}
 	p.once.Do(p.start)
 	r.prepare(p.Size(), n, grain, body)
-	offered := p.offer(r, (n-1)/r.chunk)
+	offered := p.offer(r, len(r.parts)-1)
 	fault := r.share(0)
 	for range offered - p.withdraw(r) {
 		spin(func() bool { return len(r.done) > 0 })
@@ -164,11 +170,11 @@ func (r *Run) alone(n, grain int, body Body) {
 		}
 	}
 	r.grain = grain
-	r.part(0, 0, n, body)
+	r.chunk(0, 0, n, body)
 }
 
-// part calls body.Range on [lo, hi), in a few ranges if the loop can be stopped.
-func (r *Run) part(worker, lo, hi int, body Body) {
+// chunk calls body.Range on [lo, hi), in a few ranges if the loop can be stopped.
+func (r *Run) chunk(worker, lo, hi int, body Body) {
 	if r.stop == nil {
 		body.Range(worker, lo, hi)
 		return
@@ -249,28 +255,37 @@ func (h *helper) sleep(due func() bool) {
 	h.asleep.Store(false)
 }
 
+// prepare divides [0, n) into as many parts as threads have work.
 func (r *Run) prepare(threads, n, grain int, body Body) {
 	if cap(r.done) < threads {
-		r.done = make(chan any, threads)
+		r.done, r.parts = make(chan any, threads), make([]part, threads)
 	}
-	r.body, r.n, r.grain = body, n, grain
-	r.chunk = max(grain, n/(4*threads)) // a few chunks per thread: a slow core delays at most one
-	r.next.Store(0)
+	r.body, r.grain = body, grain
+	r.parts = r.parts[:min(threads, (n-1)/grain+1)]
+	for i := range r.parts {
+		p, lo, hi := &r.parts[i], n*i/len(r.parts), n*(i+1)/len(r.parts)
+		p.next.Store(int64(lo))
+		p.end, p.chunk = int64(hi), int64(max(grain, (hi-lo)/4)) // a few chunks: a slow core delays at most one
+	}
 }
 
-// share processes chunks until none are left; it returns the panic that stopped it.
+// share processes chunks until none are left, those of the worker's own part first; it returns the panic that stopped it.
 func (r *Run) share(worker int) (fault any) {
 	defer func() {
 		if fault = recover(); fault != nil {
-			r.next.Store(int64(r.n))
+			for i := range r.parts {
+				r.parts[i].next.Store(r.parts[i].end)
+			}
 		}
 	}()
-	for {
-		hi := int(r.next.Add(int64(r.chunk)))
-		lo := hi - r.chunk
-		if lo >= r.n {
-			return nil
+	for i := range r.parts {
+		p := &r.parts[(worker+i)%len(r.parts)]
+		for p.next.Load() < p.end {
+			hi := p.next.Add(p.chunk)
+			if lo := hi - p.chunk; lo < p.end {
+				r.chunk(worker, int(lo), int(min(hi, p.end)), r.body)
+			}
 		}
-		r.part(worker, lo, min(hi, r.n), r.body)
 	}
+	return nil
 }
