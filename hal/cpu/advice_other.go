@@ -25,3 +25,6 @@ func Zero(b []byte) { clear(b) }
 
 // Resident returns the size of b: what is in memory is not known.
 func Resident(b []byte) int64 { return int64(len(b)) }
+
+// MapDense is [MapMemory].
+func MapDense(size int64) (*Mapping, error) { return MapMemory(size) }

@@ -5,6 +5,7 @@ package cpu
 import (
 	"os"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,11 +19,15 @@ type Mapping struct {
 
 // MapFile maps the first size bytes of f, which may be closed afterwards.
 func MapFile(f *os.File, size int64) (*Mapping, error) {
-	b, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	return mmap(int(f.Fd()), int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+}
+
+func mmap(fd, size, protection, flags int) (*Mapping, error) {
+	p, err := unix.MmapPtr(fd, 0, nil, uintptr(size), protection, flags)
 	if err != nil {
 		return nil, err
 	}
-	return &Mapping{bytes: b}, nil
+	return &Mapping{bytes: unsafe.Slice((*byte)(p), size)}, nil
 }
 
 // FillMapping creates a zeroed mapping of size bytes and calls fill to write to it. With huge pages
@@ -52,12 +57,11 @@ const Sparse = true
 func MapSparse(size int64) (*Mapping, error) { return mapMemory(size, UseSmallPages) }
 
 func mapMemory(size int64, advise func([]byte)) (*Mapping, error) {
-	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		return nil, err
+	m, err := mmap(-1, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err == nil {
+		advise(m.bytes)
 	}
-	advise(b)
-	return &Mapping{bytes: b}, nil
+	return m, err
 }
 
 // Bytes returns the contents, page aligned and valid until Close.
@@ -66,7 +70,9 @@ func (m *Mapping) Bytes() []byte { return m.bytes }
 // Close unmaps the memory. Closing twice is allowed.
 func (m *Mapping) Close() {
 	m.once.Do(func() {
-		_ = unix.Munmap(m.bytes) // fails only for addresses that are not mapped
+		if b := m.bytes; len(b) > 0 {
+			_ = unix.MunmapPtr(unsafe.Pointer(&b[0]), uintptr(cap(b))) // fails only for addresses that are not mapped
+		}
 		m.bytes = nil
 	})
 }

@@ -328,7 +328,7 @@ type filterMemory struct{ pages *cpu.Mapping }
 // filterMemory is nil and the bytes are in the Go heap.
 func newFilterMemory(size int64) (*filterMemory, []byte) {
 	if size >= graph.OwnPages {
-		if pages, err := cpu.MapMemory(size); err == nil {
+		if pages, err := cpu.MapDense(size); err == nil {
 			return ownedBy(pages), pages.Bytes()
 		}
 	}
