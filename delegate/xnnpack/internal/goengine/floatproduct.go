@@ -39,11 +39,23 @@ func (p *floatProduct) plan(e *frame) {
 	threads, m := e.threads(), p.filter.panels[0]
 	p.tile, p.parts, p.e = p.tileRows(), 1, e
 	p.tiles = graph.CeilDiv(p.rows, p.tile)
-	macs := max(1, gemm.Work(p.tile, m.N, m.K))
 	if threads > 1 && p.tiles*p.groups < 4*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
-		p.parts = min(m.Panels(), 2*threads)
+		p.share(threads, m.Panels())
 	}
-	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
+	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/max(1, gemm.Work(p.tile, m.N, m.K))
+}
+
+// manyPanels is a number of panels per thread that are shared evenly. leastRows is about the least number of rows of a tile.
+const manyPanels, leastRows = 8, 16
+
+// share divides few tiles among threads: as many rows for each thread, so that it finds in its caches most of what it wrote in the node
+// before, and parts of the columns for those that end first. Of a single tile with many panels the columns are enough.
+func (p *floatProduct) share(threads, panels int) {
+	p.parts = min(panels, 2*threads)
+	if p.tiles > 1 || panels < manyPanels*threads {
+		p.tile = graph.CeilDiv(p.rows, min(graph.RoundUp(p.tiles, threads), graph.CeilDiv(p.rows, leastRows)))
+		p.tiles = graph.CeilDiv(p.rows, p.tile)
+	}
 }
 
 // tileRows returns the number of rows of a tile. All tiles have about as many.
