@@ -23,6 +23,8 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 # What go run and go test start is not beside the folder lib.
 export ETRUN_XNNPACK ?= $(shell test ! -e lib/.complete || echo '$(CURDIR)/lib')
+# All builds, tests and scripts share what is compiled.
+export GOFLAGS += -trimpath
 # Tests are analysed once, by vet.
 TEST     := $(GO) test -vet=off
 
@@ -42,14 +44,14 @@ lib/.complete:
 	@scripts/deps.sh || echo "deps: without libXNNPACK, XNNPACK programs run on the engine in Go"
 
 demo: lib/.complete build ## build, and classify handwritten digits on every engine
-	$(GO) build -trimpath -o bin/digits ./examples/digits
+	$(GO) build -o bin/digits ./examples/digits
 	bin/digits
 
 build: ## build bin/etrun
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
 
 libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other languages, and its header
-	$(GO) build -trimpath -buildmode=c-shared -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
+	$(GO) build -buildmode=c-shared -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
 		-o bin/libetrun.so.2 ./cbindings/libetrun
 	rm bin/libetrun.so.h # cgo's, without const
 	ln -sf libetrun.so.2 bin/libetrun.so
@@ -66,14 +68,15 @@ format:
 
 vet:
 	$(GO) vet ./...
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet -trimpath ./... # all that is without cgo, too
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./... # all that is without cgo, too
 	$(GO) vet -tags purego ./internal/simd/...
 
 staticcheck:
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
-cases: lib/.complete ## run all cases of tests of which "make test" runs a part
+cases: lib/.complete ## run all cases of tests of which "make test" runs a part, and those of the library for C and Python
 	ETRUN_ALL_CASES=1 $(TEST) $(CASEPACKAGES) -run '^Test($(call any,$(CASETESTS)))$$'
+	$(TEST) ./cbindings/libetrun -build
 
 levels: ## run the tests of what has vector loops at lower instruction sets, and without assembly
 	scripts/levels.sh

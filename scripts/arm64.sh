@@ -30,8 +30,11 @@ done
 # those that compute in floats.
 skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestQuantizedFiles|TestWrittenFiles|TestStdin|TestStdout"
 skipped="$skipped|TestServe[A-Z].*|TestDocumentSnippets|TestReportThroughPipes"
-. scripts/slow.sh
-go test -vet=off -tags nodl -short -skip "^($skipped|$slow)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
+# Tests of the command that take long and show nothing about a machine.
+skipped="$skipped|TestEnded|TestDocumentCommands|TestStrangeFiles|TestServeUsage|TestBench(Audio|Text|Interrupted)|TestWrittenRepaired"
+skipped="$skipped|TestRepairMutants|TestLoadFails|TestLower(TriesIntegers|ExternalConstants.*|BesideDelegates|Methods|Reasons|Refuses)"
+skipped="$skipped|TestTimesHaveOneNotation|TestCommandPages|TestTranscribe"
+go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
 	./cmd/etrun/internal/calibrate ./cmd/etrun/internal/diff ./cmd/etrun/internal/layered ./media/picture \
 	./cmd/etrun/internal/stats ./media/sound
 # Programs against the outputs of PyTorch, and the loops of every instruction set against those in Go, on processors with dot

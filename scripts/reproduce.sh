@@ -17,7 +17,7 @@ git ls-files -z --cached --others --exclude-standard | tar --null --files-from -
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 # All modules of the release are in these, as its bill of materials lists them.
-ONLY=${ONLY-linux-amd64 linux-amd64-nocgo linux-arm64-static}
+ONLY=${ONLY-linux-amd64 linux-arm64-nocgo}
 export SOURCE_DATE_EPOCH ONLY
 (
 	umask 077

@@ -29,7 +29,11 @@ const (
 	images   = 20
 )
 
-var sanitize = flag.Bool("sanitize", false, "run TestAddressSanitizer, for which everything is compiled once more")
+// For these everything is compiled once more.
+var (
+	withLibrary = flag.Bool("build", false, "run the tests that build the library")
+	sanitize    = flag.Bool("sanitize", false, "run TestAddressSanitizer")
+)
 
 var work string // folder of what the tests build
 
@@ -53,23 +57,31 @@ func run(t testing.TB, name string, args ...string) []byte {
 	return b
 }
 
-// long skips tests that build the library.
-func long(t *testing.T) {
+// builds skips tests that build the library where that was not asked for.
+func builds(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("short: building the shared library takes a minute")
+	if !*withLibrary {
+		t.Skip("-build runs it (make cases): the library takes a minute to build")
 	}
 }
 
-var builds sync.Map // by name: functions that build once
+// goBuild runs go build with the options for C of scripts/dist.sh, which compiles nothing again then.
+func goBuild(t testing.TB, args ...string) {
+	t.Helper()
+	t.Setenv("CGO_CFLAGS", "-O2")
+	t.Setenv("CGO_LDFLAGS", "-O2 -Wl,--build-id=none")
+	run(t, "go", append([]string{"build"}, args...)...)
+}
+
+var built sync.Map // by name: functions that build once
 
 // build builds the library into a folder of its own, once for all tests, and returns the folder.
 func build(t testing.TB, name string, flags ...string) string {
 	t.Helper()
 	folder := filepath.Join(work, name)
-	once, _ := builds.LoadOrStore(name, sync.OnceFunc(func() {
-		args := append([]string{"build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags -Wl,-soname,libetrun.so.2"}, flags...)
-		run(t, "go", append(args, "-o", filepath.Join(folder, "libetrun.so.2"), ".")...)
+	once, _ := built.LoadOrStore(name, sync.OnceFunc(func() {
+		args := append([]string{"-buildmode=c-shared", "-ldflags", "-s -w -extldflags -Wl,-soname,libetrun.so.2"}, flags...)
+		goBuild(t, append(args, "-o", filepath.Join(folder, "libetrun.so.2"), ".")...)
 		if err := os.Symlink("libetrun.so.2", filepath.Join(folder, "libetrun.so")); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +148,7 @@ func plainType(parameter string) string {
 
 // TestHeaderIsComplete compares the functions of the header with those that cgo declares.
 func TestHeaderIsComplete(t *testing.T) {
-	long(t)
+	builds(t)
 	exported := prototypes(t, filepath.Join(build(t, "plain"), "libetrun.so.h"))
 	promised := prototypes(t, "etrun.h")
 	if len(promised) < 25 {
@@ -189,7 +201,7 @@ func scoresInGo(t *testing.T) (scores []byte) {
 
 // TestSameBytes checks that a program in C gets the same bytes as one in Go.
 func TestSameBytes(t *testing.T) {
-	long(t)
+	builds(t)
 	want, out := scoresInGo(t), filepath.Join(t.TempDir(), "out")
 	run(t, compile(t, "testdata/digits.c", build(t, "plain")), model, pictures, out)
 	got, err := os.ReadFile(out)
@@ -200,7 +212,7 @@ func TestSameBytes(t *testing.T) {
 
 // TestContract checks what the library refuses, from one thread and from two.
 func TestContract(t *testing.T) {
-	long(t)
+	builds(t)
 	library := build(t, "plain")
 	run(t, compile(t, "testdata/contract.c", library), model, pictures, scalars)
 	run(t, compile(t, "testdata/text.c", library), language, tokens)
@@ -216,10 +228,10 @@ func callsOf(t *testing.T) []string {
 
 // TestStaticLibrary links a program in C with the library for static linking, which gets the same bytes.
 func TestStaticLibrary(t *testing.T) {
-	long(t)
+	builds(t)
 	folder, gcc := t.TempDir(), needs.Tool(t, "gcc", "gcc")
 	archive, program, out := filepath.Join(folder, "libetrun.a"), filepath.Join(folder, "digits"), filepath.Join(folder, "out")
-	run(t, "go", "build", "-buildmode=c-archive", "-ldflags", "-s -w", "-o", archive, ".")
+	goBuild(t, "-buildmode=c-archive", "-ldflags", "-s -w", "-o", archive, ".")
 	run(t, gcc, "-std=c99", "-I.", "-o", program, "testdata/digits.c", archive, "-lpthread", "-ldl")
 	run(t, program, model, pictures, out)
 	got, err := os.ReadFile(out)
@@ -232,7 +244,7 @@ func TestStaticLibrary(t *testing.T) {
 // accesses of Go to memory of C are checked, too.
 func TestAddressSanitizer(t *testing.T) {
 	if !*sanitize {
-		t.Skip("-sanitize runs it; everything is compiled once more")
+		t.Skip("-sanitize runs it (make race)")
 	}
 	probe := filepath.Join(t.TempDir(), "probe.c")
 	if err := os.WriteFile(probe, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {

@@ -55,7 +55,7 @@ var ran = regexp.MustCompile(`Ran (\d+) tests`)
 
 // TestPython runs the tests of the Python package, as it is in the tree and out of a wheel.
 func TestPython(t *testing.T) {
-	long(t)
+	builds(t)
 	library := filepath.Join(build(t, "plain"), "libetrun.so.2")
 	out := runPython(t, "../../python", library, testsOfPython...)
 	if m := ran.FindStringSubmatch(out); m == nil || len(m[1]) < 2 || strings.Contains(out, "skipped") {
@@ -156,7 +156,7 @@ func TestPythonTypes(t *testing.T) {
 
 // TestPythonExamples runs the programs of examples/python.
 func TestPythonExamples(t *testing.T) {
-	long(t)
+	builds(t)
 	library := filepath.Join(build(t, "plain"), "libetrun.so.2")
 	out := runPython(t, "../../python", library, "../../examples/python/digits.py", model, pictures)
 	if out != "0 0 0\n6 6 6\n0 0 0\n3 3 3\n4 4 4\n" {
@@ -255,7 +255,7 @@ func TestDocumentedC(t *testing.T) {
 	for _, block := range list[1:] {
 		checkC(t, begin+variables+block+"}\n}\n")
 	}
-	long(t)
+	builds(t)
 	source := filepath.Join(t.TempDir(), "documented.c")
 	if err := os.WriteFile(source, []byte(list[0]), 0o600); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestDocumentedC(t *testing.T) {
 
 // TestDocumentedPython runs the code of docs/python.md, all blocks in one process.
 func TestDocumentedPython(t *testing.T) {
-	long(t)
+	builds(t)
 	list := blocks(t, "python.md", "python")
 	folder := t.TempDir()
 	names := map[string]string{"digits.pte": model, "images.bin": pictures, "text.pte": language, "tokenizer.json": tokens}
