@@ -21,35 +21,52 @@ func ecma(s string) (text string, alone bool, err error) {
 		return "", false, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
 	}
 	e := &ecmaReader{rest: s}
-	var b strings.Builder
-	for e.rest != "" {
-		t, err := e.next()
-		if err != nil {
-			return "", false, fmt.Errorf("a regular expression of ECMA 262 that is not supported: %w", err)
-		}
-		b.WriteString(t)
+	if text, err = e.all(); err != nil {
+		return "", false, fmt.Errorf("a regular expression of ECMA 262 that is not supported: %w", err)
 	}
 	if e.with != "" && e.without != "" {
 		return "", false, fmt.Errorf("a regular expression of ECMA 262 that is not supported: %q needs the flag u, and %q is an error with it",
 			e.with, e.without)
 	}
-	return b.String(), e.conditions == 0, nil
+	return text, e.conditions == 0, nil
 }
 
-// Beginnings of the names of groups that are conditions on what follows. Package syntax has no look-ahead; these are in its syntax.
+// all translates an expression.
+func (e *ecmaReader) all() (string, error) {
+	var b strings.Builder
+	for e.rest != "" {
+		t, err := e.next()
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(t)
+	}
+	return b.String(), nil
+}
+
+// Beginnings of the names of groups that are conditions on what follows, or on what is before, or that are the texts of groups again. Package
+// syntax has no look-around, nor references; these are in its syntax.
 const (
-	aheadName    = "ahead"
-	notAheadName = "notAhead"
+	aheadName     = "ahead"
+	notAheadName  = "notAhead"
+	behindName    = "behind"
+	notBehindName = "notBehind"
+	groupName     = "group"
+	backName      = "back"
 )
 
 // ecmaReader reads a regular expression.
 type ecmaReader struct {
 	rest          string
-	conditions    int    // on what is before or after, which no part can be made of alone
-	with, without string // what means a set or a character with the flag u only, and without it only; empty for none
+	conditions    int            // on what is before or after, which no part can be made of alone
+	backtracks    bool           // groups are captured, and look-behind and back-references are translated
+	groups        int            // that are captured
+	names         map[string]int // of groups
+	with, without string         // what means a set or a character with the flag u only, and without it only; empty for none
 }
 
 var (
+	reference  = regexp.MustCompile(`^\\(?:([1-9][0-9]?)|k<([^>]*)>)`)
 	quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
 	namedGroup = regexp.MustCompile(`^\(\?<[\pL_$][\pL\pN_$]*>`)
 	spaces     = []rune{'\t', '\r', ' ', ' ', 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f, 0x205f,
@@ -65,6 +82,9 @@ func (e *ecmaReader) next() (string, error) {
 			edge := e.rest[:2]
 			e.conditions, e.rest = e.conditions+1, e.rest[2:]
 			return edge, nil
+		}
+		if back := reference.FindStringSubmatch(e.rest); back != nil && e.backtracks {
+			return e.back(back)
 		}
 		a, err := e.escape(false)
 		if err != nil || !a.set {
@@ -97,6 +117,18 @@ func (e *ecmaReader) next() (string, error) {
 	return quotedRune(e.rune()), nil
 }
 
+// back translates a back-reference. One to a group that has no text matches nothing.
+func (e *ecmaReader) back(parts []string) (string, error) {
+	n, known := e.names[parts[2]]
+	if parts[1] != "" {
+		n, _ = strconv.Atoi(parts[1])
+	} else if !known {
+		return "", fmt.Errorf("%s before the group", parts[0])
+	}
+	e.conditions, e.rest = e.conditions+1, e.rest[len(parts[0]):]
+	return fmt.Sprintf("(?P<%s%dx%d>.)", backName, n, e.conditions), nil
+}
+
 // rune reads a character.
 func (e *ecmaReader) rune() rune {
 	c, n := utf8.DecodeRuneInString(e.rest)
@@ -119,10 +151,23 @@ func (e *ecmaReader) group() (string, error) {
 		name := map[byte]string{'=': aheadName, '!': notAheadName}[e.rest[2]]
 		e.conditions, e.rest = e.conditions+1, e.rest[3:]
 		return fmt.Sprintf("(?P<%s%d>", name, e.conditions), nil
+	case e.backtracks && (strings.HasPrefix(e.rest, "(?<=") || strings.HasPrefix(e.rest, "(?<!")):
+		name := map[byte]string{'=': behindName, '!': notBehindName}[e.rest[3]]
+		e.conditions, e.rest = e.conditions+1, e.rest[4:]
+		return fmt.Sprintf("(?P<%s%d>", name, e.conditions), nil
 	default:
 		return "", fmt.Errorf("%.20q: look-behind or flags", e.rest)
 	}
 	e.rest = e.rest[len(begin):]
+	if e.backtracks && begin != "(?:" {
+		if e.groups++; begin != "(" {
+			if e.names == nil {
+				e.names = make(map[string]int)
+			}
+			e.names[begin[3:len(begin)-1]] = e.groups
+		}
+		return fmt.Sprintf("(?P<%s%d>", groupName, e.groups), nil
+	}
 	return "(?:", nil
 }
 

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/dlclark/regexp2/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-)
 
-// maxMatching bounds the time that a pattern of a schema takes for a string.
-const maxMatching = 100 * time.Millisecond
+	"github.com/etrun-go/etrun/internal/grammar"
+)
 
 // Validate returns pointers to the places of a JSON text that do not satisfy a schema, without those of a pattern that is no regular
 // expression of ECMA 262.
@@ -68,33 +65,23 @@ func (noLoader) Load(name string) (any, error) { return nil, fmt.Errorf("%s is n
 
 // expression is a regular expression of ECMA 262, nil for one of another dialect.
 type expression struct {
-	text string
-	*regexp2.Regexp
+	text  string
+	match func(string) bool
 }
 
 // String returns the text.
 func (x expression) String() string { return x.text }
 
 // MatchString reports whether a string matches, and true beyond the limit of time.
-func (x expression) MatchString(s string) bool {
-	if x.Regexp == nil {
-		return true
-	}
-	ok, err := x.Regexp.MatchString(s)
-	return ok || err != nil
-}
+func (x expression) MatchString(s string) bool { return x.match == nil || x.match(s) }
 
-// pattern compiles a regular expression, with the flag u if it has a meaning with it.
+// pattern compiles a regular expression.
 func pattern(s string) (jsonschema.Regexp, error) {
-	r, err := regexp2.Compile(s, regexp2.ECMAScript|regexp2.Unicode)
+	match, err := grammar.Expression(s)
 	if err != nil {
-		r, err = regexp2.Compile(s, regexp2.ECMAScript)
+		match = nil
 	}
-	if err != nil {
-		return expression{text: s}, nil
-	}
-	r.MatchTimeout = maxMatching
-	return expression{s, r}, nil
+	return expression{s, match}, nil
 }
 
 // modern returns a schema as draft 2020-12 has it: with keywords of earlier drafts and of OpenAPI in its words, as forms read them.
