@@ -73,7 +73,7 @@ func TestSharedWeightsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := q.Write(func(int) bool { return false })
+	out, err := q.Write(lowering.All(lowering.Dynamic8))
 	if err != nil || before == 0 || named(out.Data) != before || !slices.Contains(out.Layers, true) {
 		t.Errorf("%v: layers %v, want the %d keys of before", err, out, before)
 	}
@@ -93,7 +93,7 @@ func TestSharedWeightsStay(t *testing.T) {
 func TestRandomQuantizedFiles(t *testing.T) {
 	c := &campaign.Campaign{Test: "TestRandomQuantizedFiles", Usual: 120, Memory: 256 << 20,
 		Counters: []string{"programs", "layers", "files", "calls", "outputs", "outputs below 10 dB",
-			"layers dq8", "8da4w", "q8", "w8"},
+			"layers dq8", "8da4w", "q8", "w8", "auto"},
 		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
 			return func(seed uint64) error {
 				q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: p.Count}
@@ -155,25 +155,30 @@ func (q *quantizedFile) run() error {
 	return q.write(x)
 }
 
-// write writes the program with none, all and some of the layers, and runs what is written.
+// write writes the program with none, all and some of the layers, each in one of its forms, and runs what is written.
 func (q *quantizedFile) write(x *compile.Quantization) error {
-	some := make([]bool, len(q.layers))
-	for l := range some {
-		some[l] = q.r.IntN(3) == 0
+	if q.scheme.Name == lowering.Auto {
+		x.Set(lowering.ObserveBest, q.r.IntN(2) == 0)
 	}
-	all, none := func(int) bool { return true }, func(int) bool { return false }
-	for _, skip := range []func(l int) bool{all, none, func(l int) bool { return some[l] }} {
-		out, err := x.Write(skip)
+	for _, parts := range []int{0, 1, 3} { // one in so many layers is quantized
+		forms := make([]lowering.SchemeName, len(q.layers))
+		for l := range forms {
+			if f := q.layers[l].Forms; len(f) > 0 && parts > 0 && q.r.IntN(parts) == 0 {
+				forms[l] = f[q.r.IntN(len(f))]
+			}
+		}
+		of := func(l int) lowering.SchemeName { return forms[l] }
+		out, err := x.Write(of)
 		if err != nil {
 			return err
 		}
-		again, err := x.Write(skip)
+		again, err := x.Write(of)
 		if err != nil || !bytes.Equal(again.Data, out.Data) {
 			return fmt.Errorf("%w: the same layers have different files", err)
 		}
 		n := 0
 		for l, is := range out.Layers {
-			if is && (skip(l) || q.layers[l].Reason != "") {
+			if is && forms[l] == "" {
 				return fmt.Errorf("layer %s is quantized, although it was to stay", q.layers[l].Name())
 			}
 			if is {

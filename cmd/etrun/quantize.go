@@ -36,6 +36,9 @@ Schemes:
   q8      8-bit weights and values. The ranges of values are observed on the
           files of --calibrate, which should be like the application's inputs.
   w8      8-bit weights of linear layers alone.
+  auto    Each layer has the fastest of q8, dq8, 8da4w and floats with which the
+          outputs keep --budget, by default 30dB. Observers of ranges and the
+          correction of biases are those with the least noise.
 
 The files of --calibrate are inputs, each of one call: .npz archives for methods with several
 inputs, else what --input reads. They may be in a folder. If the program has state, the files of
@@ -82,15 +85,15 @@ func newQuantize(a *app) *cobra.Command {
 	q.changed = flags.Changed
 	flags.StringVarP(&q.output, "output", "o", "", "write the program to `FILE`, - for standard output")
 	flags.StringVar(&q.scheme, "scheme", string(lowering.Dynamic8), "`SCHEME`: "+names(lowering.SchemeNames))
-	flags.IntVar(&q.group, "group", 32, "with 8da4w: `N` input channels that share a scale: 32, 64, 128 or 256")
+	flags.IntVar(&q.group, "group", 32, "with 8da4w and auto: `N` input channels that share a scale: 32, 64, 128 or 256")
 	flags.StringVar(&q.observer, "observer", string(lowering.ObserveMSE), "with q8: `OBSERVER` of ranges: "+names(lowering.Observers))
 	q.addCalibrate(flags)
 	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
 	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, "+
 		"such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
-	flags.BoolVar(&q.all, "all", false, "with dq8: quantize recurrent layers, and convolutions of one dimension or followed by a relu, too,"+
+	flags.BoolVar(&q.all, "all", false, "with dq8 and auto: quantize recurrent layers, and convolutions of one dimension or followed by a relu, too,"+
 		" which lose more than others")
-	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are "+
+	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are, with auto also with another scheme, "+
 		"until all outputs have this `RATIO` of signal to noise, such as 40dB")
 	addTarget(flags, &q.target)
 	flags.StringVar(&q.method, "method", "", "quantize only the method `NAME`; "+
@@ -113,8 +116,15 @@ func names[T ~string](list []T) string {
 // schemeFlags are the flags of one scheme.
 var schemeFlags = []struct {
 	name string
-	of   lowering.SchemeName
-}{{"group", lowering.Dynamic4}, {"observer", lowering.Static8}, {"all", lowering.Dynamic8}}
+	of   []lowering.SchemeName
+}{{"group", []lowering.SchemeName{lowering.Dynamic4, lowering.Auto}}, {"observer", []lowering.SchemeName{lowering.Static8}},
+	{"all", []lowering.SchemeName{lowering.Dynamic8, lowering.Auto}}}
+
+// calibrated are the schemes that observe the ranges of values.
+var calibrated = []lowering.SchemeName{lowering.Static8, lowering.Auto}
+
+// autoBudget is that of auto, if there is none in the command line.
+const autoBudget = 30
 
 // checked returns the scheme and the budget of the command line.
 func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err error) {
@@ -126,22 +136,27 @@ func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err erro
 		return s, 0, session.Usage("--observer %.100q, want one of %s", q.observer, names(lowering.Observers))
 	case !slices.Contains([]int{32, 64, 128, 256}, q.group):
 		return s, 0, session.Usage("--group %d, want 32, 64, 128 or 256", q.group)
-	case s.Name == lowering.Static8 && len(q.calibrate) == 0:
-		return s, 0, session.Usage("--scheme q8 needs inputs like those of the application: --calibrate FOLDER or FILE; dq8 needs none")
+	case slices.Contains(calibrated, s.Name) && len(q.calibrate) == 0:
+		return s, 0, session.Usage("--scheme %s needs inputs like those of the application: --calibrate FOLDER or FILE; dq8 needs none", s.Name)
+	case s.Name == lowering.Auto && !q.verify:
+		return s, 0, session.Usage("--scheme auto needs runs of both programs: not with --verify=false")
 	case s.Name != lowering.Static8 && len(q.calibrate) > 0 && !q.verify:
 		return s, 0, session.Usage("--calibrate with --scheme %s is only to measure errors: not with --verify=false", s.Name)
 	case q.changed("options") && len(q.calibrate) == 0:
 		return s, 0, session.Usage("--options is for the files of --calibrate, and there are none")
 	}
 	for _, f := range schemeFlags {
-		if q.changed(f.name) && f.of != s.Name {
-			return s, 0, session.Usage("--%s is for --scheme %s, not for %s", f.name, f.of, s.Name)
+		if q.changed(f.name) && !slices.Contains(f.of, s.Name) {
+			return s, 0, session.Usage("--%s is for --scheme %s, not for %s", f.name, strings.ReplaceAll(names(f.of), ", ", " and "), s.Name)
 		}
 	}
 	for _, p := range q.skip {
 		if _, err := path.Match(p, ""); err != nil {
 			return s, 0, session.Usage("--skip %.100q: %v", p, err)
 		}
+	}
+	if s.Name == lowering.Auto {
+		budget = autoBudget
 	}
 	if q.budget != "" {
 		number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(q.budget, "dB"), "db"))

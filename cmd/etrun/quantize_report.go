@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
@@ -22,7 +23,10 @@ type quantizeReport struct {
 	Model       string          `json:"model"`
 	Output      string          `json:"output"`
 	Scheme      string          `json:"scheme"`
-	Bytes       int             `json:"bytes"` // of the model
+	Budget      float64         `json:"budget_db,omitempty"`
+	Observer    string          `json:"observer,omitempty"`         // that --scheme auto chose; best: one for each value
+	Corrected   bool            `json:"biases_corrected,omitempty"` // with --scheme auto: by the mean errors of their layers
+	Bytes       int             `json:"bytes"`                      // of the model
 	OutputBytes int             `json:"output_bytes"`
 	Samples     int             `json:"samples"`             // files of --calibrate
 	Sequences   int             `json:"sequences,omitempty"` // that they are the calls of, if the program has state
@@ -39,8 +43,10 @@ type layerReport struct {
 	Name      string         `json:"name"`
 	Sizes     []int          `json:"sizes,omitempty"` // of its weights
 	Quantized bool           `json:"quantized"`
-	Reason    string         `json:"reason,omitempty"` // why it stays as it is
-	DB        *output.Number `json:"snr_db,omitempty"` // signal to noise, on inputs of floats
+	Reason    string         `json:"reason,omitempty"`   // why it stays as it is
+	Scheme    string         `json:"scheme,omitempty"`   // with --scheme auto, if it is quantized
+	DB        *output.Number `json:"snr_db,omitempty"`   // signal to noise, on inputs of floats
+	Alone     *output.Number `json:"alone_db,omitempty"` // with --scheme auto: that of the outputs if this layer alone is quantized, if it matters
 }
 
 // outputReport is the error of an output.
@@ -61,15 +67,21 @@ func partOf(error, largest float64) output.Number {
 	return output.Number(error / largest)
 }
 
-func (w *quantizing) layerReport(i int, quantized, overBudget bool, left string) layerReport {
+func (w *quantizing) layerReport(i int, form lowering.SchemeName, overBudget bool, left string) layerReport {
 	l := &w.layers[i]
-	r := layerReport{Name: l.Name(), Sizes: l.Sizes, Quantized: quantized}
+	r := layerReport{Name: l.Name(), Sizes: l.Sizes, Quantized: form != ""}
+	if x, ok := w.tuning.alone[i]; ok {
+		r.Alone = &x
+	}
+	if w.scheme.Name == lowering.Auto {
+		r.Scheme = string(form)
+	}
 	if l.Signal+l.Noise > 0 {
 		x := dB(l.Signal, l.Noise)
 		r.DB = &x
 	}
 	switch {
-	case quantized:
+	case r.Quantized:
 	case l.Reason != "":
 		r.Reason = l.Reason
 	case w.skipped(i):
@@ -133,6 +145,7 @@ func (r *quantizeReport) print(a *app) {
 		}
 	}
 	fmt.Fprintf(a.Out, "%s: %d of %s quantized\n", r.Scheme, quantized, cli.Count(len(r.Layers), "layer", "layers"))
+	r.printAuto(a)
 	if n := len(r.Embeddings); n > 0 {
 		fmt.Fprintf(a.Out, "  %s with 8 bits\n", cli.Count(n, "embedding", "embeddings"))
 	}
@@ -163,11 +176,7 @@ const noisy = 25
 
 // warnOfNoise warns of the output with the most noise, if it has much.
 func (w *quantizing) warnOfNoise() {
-	worst := float64(noisy)
-	for _, o := range w.report.Outputs {
-		worst = min(worst, float64(o.DB))
-	}
-	if worst < noisy {
+	if worst := w.worst(); worst < noisy {
 		w.Say("warning: an output has %.1f dB of signal to noise, less than %d: measure the application's results; --budget %ddB leaves the layers with the "+
 			"most noise in floats, other schemes and observers lose less with some models", worst, noisy, noisy)
 	}

@@ -31,6 +31,7 @@ type quantizing struct {
 	float  []byte // the lowered program
 	q      *compile.Quantization
 	layers []compile.Layer
+	tuning tuning // with --scheme auto
 	// Random inputs by step, which the float program accepts: those of all runs.
 	inputs [][]tensor.Value
 	try    int // see session.Options.Attempt
@@ -92,7 +93,11 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 	if err := w.observe(ctx); err != nil {
 		return nil, err
 	}
-	w.layers = w.q.Layers()
+	if w.layers = w.q.Layers(); w.scheme.Name == lowering.Auto && len(w.layers) > 0 {
+		if err := w.tune(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return w.write(ctx)
 }
 
@@ -103,7 +108,7 @@ func (w *quantizing) findInputs(ctx context.Context) (err error) {
 	}
 	for w.try = range session.Attempts() {
 		w.inputs = nil
-		failed := w.each(ctx, "looking for inputs", nil)
+		failed := w.each(ctx, "looking for inputs", nil, w.all())
 		if failed == nil || !isUnfit(failed) {
 			return failed
 		}
@@ -131,27 +136,35 @@ func (w *quantizing) checkSkip(names []string) error {
 
 // observe runs the program to find the ranges of values, and to measure the layers.
 func (w *quantizing) observe(ctx context.Context) error {
-	if w.scheme.Name == lowering.Static8 {
-		if err := w.each(ctx, "calibrating", w.q.Calibrating()); err != nil {
+	if slices.Contains(calibrated, w.scheme.Name) {
+		if err := w.each(ctx, "calibrating", w.q.Calibrating(), w.all()); err != nil {
 			return err
 		}
 	}
-	if !w.verify || len(w.q.Layers()) == 0 {
+	if !w.verify || len(w.q.Layers()) == 0 || w.scheme.Name == lowering.Auto {
 		return nil
 	}
-	return inOriginal(w.each(ctx, "measuring layers", w.q.Measuring()), "--calibrate")
+	return inOriginal(w.each(ctx, "measuring layers", w.q.Measuring(), w.all()), "--calibrate")
 }
 
-// each runs the program on all samples, each sequence from the initial state, with a backend that does what.
-func (w *quantizing) each(ctx context.Context, what string, by delegate.Backend) error {
+// all lists the calls: without samples one of each method, of random inputs.
+func (w *quantizing) all() (list []int) {
+	for i := range max(len(w.samples), 1) {
+		list = append(list, i)
+	}
+	return list
+}
+
+// each runs calls of the program, each sequence from the initial state, with a backend that does what.
+func (w *quantizing) each(ctx context.Context, what string, by delegate.Backend, calls []int) error {
 	s, err := w.open(ctx, w.float, by)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	w.warnOfState(s)
-	for i := range w.calls() {
-		w.Progress.Say("%s, sample %d of %d", what, i+1, w.calls())
+	for k, i := range calls {
+		w.Progress.Say("%s, sample %d of %d", what, k+1, len(calls))
 		if _, err := w.outputs(ctx, s, i); err != nil {
 			return err
 		}
@@ -170,9 +183,6 @@ func (w *quantizing) warnOfState(s *session.Session) {
 			"--calibrate takes a folder for each sequence of calls, or --calibrate FILE --next FILE")
 	}
 }
-
-// calls is the number of calls: without samples one of each method, of random inputs.
-func (w *quantizing) calls() int { return max(len(w.samples), 1) }
 
 // random returns a call of each method with layers, of all methods if there are no layers.
 func (w *quantizing) random(s *session.Session) (calls session.Calls) {
@@ -249,34 +259,56 @@ func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (ou
 	return outputs, err
 }
 
+// step leaves a layer as it is, or changes its form to a slower one with less noise.
+type step struct {
+	layer int
+	form  lowering.SchemeName // "" for floats
+}
+
 // write returns the program with as many quantized layers as the budget allows.
 func (w *quantizing) write(ctx context.Context) ([]byte, error) {
-	order := w.byNoise()
-	left := 0
-	result, err := w.attempt(ctx, order, left)
+	result, err := w.attempt(ctx, nil)
 	if err != nil || w.budget == 0 || w.holds() {
 		return result.Data, err
 	}
-	low, high := 0, len(order) // layers left as they are: too few, and enough
-	for low+1 < high {
-		left = (low + high) / 2
-		if _, err = w.attempt(ctx, order, left); err != nil {
+	steps, low, more, err := w.steps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last, high := 0, len(steps) // enough; low are too few
+	for ; low+1 < high; more *= 2 {
+		last = min(low+more, (low+high)/2)
+		if result, err = w.attempt(ctx, steps[:last]); err != nil {
 			return nil, err
 		}
 		if w.holds() {
-			high = left
+			high = last
 		} else {
-			low = left
+			low = last
 		}
 	}
-	result, err = w.attempt(ctx, order, high)
-	return result.Data, err
+	if last != high {
+		if result, err = w.attempt(ctx, steps[:high]); err != nil {
+			return nil, err
+		}
+	}
+	return result.Data, w.missed(result)
+}
+
+// steps lists those to take until the budget holds, and how many are too few. The first attempt takes more of them.
+func (w *quantizing) steps(ctx context.Context) (list []step, low, more int, err error) {
+	if w.scheme.Name == lowering.Auto {
+		list, enough, err := w.sensitive(ctx)
+		return list, max(enough-1, 0), 1, err
+	}
+	for _, l := range w.byNoise() {
+		list = append(list, step{layer: l})
+	}
+	return list, 0, len(list), nil
 }
 
 // holds reports whether all outputs have the ratio of the budget.
-func (w *quantizing) holds() bool {
-	return !slices.ContainsFunc(w.report.Outputs, func(o outputReport) bool { return float64(o.DB) < w.budget })
-}
+func (w *quantizing) holds() bool { return w.worst() >= w.budget }
 
 // byNoise lists the layers, those first that add the most noise relative to their signal.
 func (w *quantizing) byNoise() []int {
@@ -306,29 +338,62 @@ func (w *quantizing) skips(name string) bool {
 	return slices.ContainsFunc(w.skip, func(p string) bool { ok, _ := path.Match(p, name); return ok })
 }
 
-// attempt writes the program without the first layers of a list, and reports it.
-func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compile.Quantized, error) {
-	result, err := w.q.Write(func(l int) bool { return w.skipped(l) || slices.Contains(order[:left], l) })
+// forms returns the fastest form of each layer, after some steps.
+func (w *quantizing) forms(steps []step) []lowering.SchemeName {
+	list := make([]lowering.SchemeName, len(w.layers))
+	for i := range w.layers {
+		if f := w.layers[i].Forms; len(f) > 0 && !w.skipped(i) {
+			list[i] = f[0]
+		}
+	}
+	for _, s := range steps {
+		list[s.layer] = s.form
+	}
+	return list
+}
+
+// attempt writes the program after some steps, and reports it.
+func (w *quantizing) attempt(ctx context.Context, steps []step) (*compile.Quantized, error) {
+	forms, budgeted := w.forms(steps), make(map[int]bool)
+	for _, s := range steps {
+		budgeted[s.layer] = s.form == ""
+	}
+	result, err := w.q.Write(func(l int) lowering.SchemeName { return forms[l] })
 	if err != nil {
 		return &compile.Quantized{}, fmt.Errorf("%s: %w", w.name, err)
 	}
 	w.report.Layers = nil
 	for i := range w.layers {
-		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i), result.Left[i]))
+		if !result.Layers[i] {
+			forms[i] = ""
+		}
+		w.report.Layers = append(w.report.Layers, w.layerReport(i, forms[i], budgeted[i], result.Left[i]))
 	}
 	w.report.Schema, w.report.Scheme, w.report.Unread = "etrun.quantize/1", string(w.scheme.Name), w.q.Refused
-	w.report.Embeddings = w.q.Embeddings
+	w.report.Embeddings, w.report.Budget = w.q.Embeddings, w.budget
 	w.report.Samples, w.report.Outputs = len(w.samples), nil
 	if !w.verify {
 		return result, nil
 	}
-	w.report.Outputs, err = w.compareOutputs(ctx, result.Data, left)
+	w.report.Outputs, err = w.compareOutputs(ctx, result.Data, len(steps))
+	if slices.Contains(result.Layers, true) {
+		w.tuning.most = max(w.tuning.most, w.worst())
+	}
 	return result, err
+}
+
+// worst returns the lowest ratio of the outputs.
+func (w *quantizing) worst() float64 {
+	worst := math.Inf(1)
+	for _, o := range w.report.Outputs {
+		worst = min(worst, float64(o.DB))
+	}
+	return worst
 }
 
 // compareOutputs measures the outputs of the quantized program against those of the lowered one, call by call: the outputs of all
 // calls may not fit into memory.
-func (w *quantizing) compareOutputs(ctx context.Context, data []byte, left int) ([]outputReport, error) {
+func (w *quantizing) compareOutputs(ctx context.Context, data []byte, steps int) ([]outputReport, error) {
 	float, err := w.open(ctx, w.float, nil)
 	if err != nil {
 		return nil, inOriginal(err, "--calibrate")
@@ -340,8 +405,8 @@ func (w *quantizing) compareOutputs(ctx context.Context, data []byte, left int) 
 	}
 	defer quantized.Close()
 	var sums []noise
-	for i := range w.calls() {
-		w.Progress.Say("measuring outputs, %d layers left as they are, sample %d of %d", left, i+1, w.calls())
+	for i := range max(len(w.samples), 1) {
+		w.Progress.Say("measuring outputs, after %d steps, sample %d of %d", steps, i+1, len(w.samples))
 		wants, err := w.outputs(ctx, float, i)
 		if err != nil {
 			return nil, inOriginal(err, "--calibrate")

@@ -171,6 +171,9 @@ func TestQuantizeLess(t *testing.T) {
 		{"--scheme q8 --skip *:Conv2d", 1, 3, 30},
 		{"--scheme q8 --budget 40dB", 1, 4, 40},
 		{"--scheme q8 --budget 190dB", 0, 0, 190},
+		{"--scheme auto", 5, 5, 30},
+		{"--scheme auto --budget 40dB", 3, 5, 40},
+		{"--scheme auto --budget 38dB --skip *:Conv2d", 1, 2, 38},
 	} {
 		to := filepath.Join(t.TempDir(), "out.pte")
 		code, out, notes := quantized(append(strings.Fields(c.args), digits, "-o", to, "--json", "--calibrate", folder)...)
@@ -190,6 +193,35 @@ func TestQuantizeLess(t *testing.T) {
 		if n < c.min || n > c.max || ratio < c.dB {
 			t.Errorf("%s: %d layers, want %d to %d; output %v dB, want %v", c.args, n, c.min, c.max, ratio, c.dB)
 		}
+	}
+}
+
+// Layers of auto have schemes. Without one within the budget nothing is written.
+func TestQuantizeAuto(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	images, labels := digitImages(t)
+	folder, to := imageFolder(t, images, 20), filepath.Join(t.TempDir(), "out.pte")
+	code, out, notes := quantized(digits, "-o", to, "--scheme", "auto", "--budget", "170dB", "--calibrate", folder)
+	if _, err := os.Stat(to); code != 6 || err == nil || !strings.Contains(notes, "no layer can be quantized within --budget 170dB") {
+		t.Errorf("exit code %d, %s%s, want 6, and no file", code, out, notes)
+	}
+	var ratios [2]float64
+	for i, scheme := range []string{"q8", "auto"} {
+		code, out, notes := quantized(digits, "-o", to, "--scheme", scheme, "--json", "--calibrate", folder)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, %s", scheme, code, notes)
+		}
+		var r quantizeReport
+		r, ratios[i] = readReport(t, out)
+		if i == 1 && (r.Observer == "" || r.Budget != autoBudget || r.Layers[0].Scheme != "q8") {
+			t.Errorf("%s: got %+v, want an observer, the budget and schemes", scheme, r)
+		}
+		if n := rightDigits(t, to, images, labels); n < 98 {
+			t.Errorf("%s: %d of 100 images are right, want 98", scheme, n)
+		}
+	}
+	if ratios[1] < ratios[0] {
+		t.Errorf("auto has %v dB with the layers of q8, which has %v", ratios[1], ratios[0])
 	}
 }
 
@@ -238,12 +270,15 @@ func TestQuantizeRefuses(t *testing.T) {
 		{"--group 48", "--group 48"},
 		{"--skip [", "--skip"},
 		{"--skip *:FullyConnected --skip *:Softmin", `--skip "*:Softmin" matches none of the 5 layers`},
-		{"--group 64", "--scheme 8da4w, not for dq8"},
+		{"--group 64", "--scheme 8da4w and auto, not for dq8"},
 		{"--scheme w8 --observer minmax", "--scheme q8, not for w8"},
-		{"--scheme 8da4w --all", "--scheme dq8, not for 8da4w"},
+		{"--scheme 8da4w --all", "--scheme dq8 and auto, not for 8da4w"},
 		{"--scheme w8 --calibrate ../../testdata/digits --verify=false", "--calibrate with --scheme w8"},
 		{"--options resize=8", "--options is for"},
 		{"--budget loud", "--budget"},
+		{"--scheme auto", "--calibrate"},
+		{"--scheme auto --calibrate ../../testdata/digits --verify=false", "--scheme auto needs runs"},
+		{"--scheme auto --observer mse --calibrate ../../testdata/digits", "--scheme q8, not for auto"},
 		{"--budget 40dB --verify=false", "--budget"},
 		{"--method forwards", "no method"},
 		{"--target-version 1.6", "--target-version"},

@@ -11,7 +11,7 @@ type Scheme struct {
 	Name     SchemeName
 	All      bool     // for Dynamic8: also convolutions that lose more than others
 	Group    int      // input channels that share a scale of 4 bits
-	Observer Observer // how ranges are found, for static quantization
+	Observer Observer // how ranges are found, for static quantization: ObserveMSE by default
 }
 
 // SchemeName identifies a scheme.
@@ -23,10 +23,17 @@ const (
 	Dynamic4 SchemeName = "8da4w" // 4-bit weights in groups; inputs as before
 	Static8  SchemeName = "q8"    // 8-bit weights per channel, and values of ranges that were observed
 	Weights8 SchemeName = "w8"    // 8-bit weights per channel alone
+	Auto     SchemeName = "auto"  // each layer has another one
 )
 
 // SchemeNames lists the schemes.
-var SchemeNames = []SchemeName{Dynamic8, Dynamic4, Static8, Weights8}
+var SchemeNames = []SchemeName{Dynamic8, Dynamic4, Static8, Weights8, Auto}
+
+// Forms is the scheme of each layer, by its index; "" leaves it as it is, and so does a scheme that the layer cannot have.
+type Forms func(layer int) SchemeName
+
+// All quantizes all layers with one scheme.
+func All(s SchemeName) Forms { return func(int) SchemeName { return s } }
 
 // Observer is how the range of a value is found from its elements.
 type Observer string
@@ -36,6 +43,8 @@ const (
 	ObserveMSE        Observer = "mse"        // the least squared error
 	ObserveMinMax     Observer = "minmax"     // all elements
 	ObservePercentile Observer = "percentile" // all but one in 20,000 on each side
+	// ObserveBest is for each value the observer with which the layers that use it had the least error when they were measured.
+	ObserveBest Observer = "best"
 )
 
 // Observers lists the observers.
@@ -54,18 +63,26 @@ type Floats interface {
 	Layers() []Layer
 	// Calibrate returns an image that also records the ranges of values.
 	Calibrate(ctx context.Context, p *delegate.Payload) (delegate.Image, error)
-	// Measure returns an image that also computes each layer from quantized operands, and records the difference.
+	// Measure returns an image that also computes each layer from quantized operands, in its first form, and records the difference.
 	Measure(ctx context.Context, p *delegate.Payload) (delegate.Image, error)
-	// Write returns the payload with the layers quantized for which skip returns false, nil if there are none.
-	Write(skip func(layer int) bool) (*Quantized, error)
+	// Set changes what follows: how ranges are found, and whether biases are corrected by the mean errors of their layers. Both are what
+	// images of Measure recorded with the same observer.
+	Set(o Observer, corrected bool)
+	// Try returns an image with the layers quantized as Write does.
+	Try(ctx context.Context, p *delegate.Payload, forms Forms) (delegate.Image, error)
+	// Write returns the payload with quantized layers, nil if there are none.
+	Write(forms Forms) (*Quantized, error)
 }
 
 // Layer is a node of a payload.
 type Layer struct {
-	Node   int    // index in the payload
-	Type   string // of the node
-	Sizes  []int  // of its weights, nil for none
-	Reason string // why it stays as it is, "" if it is quantized
+	Node   int          // index in the payload
+	Type   string       // of the node
+	Sizes  []int        // of its weights, nil for none
+	Forms  []SchemeName // that it may have, the fastest first
+	Reason string       // why it stays as it is, "" if it is quantized
+	// Products and Moved are the multiplications of its weights, and the elements of its operands and its result.
+	Products, Moved float64
 	// Signal and Noise are the sums of squares of its results and of their errors, on inputs of floats. Both
 	// are 0 if they were not measured.
 	Signal, Noise float64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -50,7 +49,10 @@ func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Float
 	}
 	f.specs = append(f.specs, p.Args[min(inputs, len(p.Args)):]...)
 	f.plan.Refuses = native.RefusesNode
-	f.signal, f.noise = make([]float64, len(f.plan.Layers)), make([]float64, len(f.plan.Layers))
+	f.shapes, err = g.Declared()
+	if err != nil {
+		return nil, graph.InPayload(err)
+	}
 	return f, nil
 }
 
@@ -91,9 +93,8 @@ type floatPayload struct {
 	specs   []*delegate.ArgSpec
 	scalars []*byte // the first bytes of constants without dimensions
 	plan    *quantize.Plan
+	shapes  []graph.Shape
 	lock    sync.Mutex // of what images record
-	signal  []float64  // by layer
-	noise   []float64
 }
 
 // Layers implements lowering.Floats.
@@ -102,15 +103,21 @@ func (f *floatPayload) Layers() (list []regions.Layer) {
 	defer f.lock.Unlock()
 	g := f.plan.Graph
 	for i, l := range f.plan.Layers {
-		n := &g.Nodes[l.Node]
-		x := regions.Layer{Node: n.Index, Type: n.Type.Name, Reason: l.Reason, Signal: f.signal[i], Noise: f.noise[i]}
+		n, e := &g.Nodes[l.Node], f.plan.Errors(i)
+		x := regions.Layer{Node: n.Index, Type: n.Type.Name, Forms: l.Forms, Reason: l.Reason, Signal: e.Signal, Noise: e.Noise}
 		if n.Type.Weighted() {
-			x.Sizes = g.Values[n.In[1]].Shape.Dims()
+			x.Sizes, x.Products = g.Values[n.In[1]].Shape.Dims(), float64(n.Type.Cost(g, n, f.shapes))
+		}
+		for _, v := range [...]int{n.In[0], n.Out[0]} {
+			x.Moved += float64(f.shapes[v].Numel())
 		}
 		list = append(list, x)
 	}
 	return list
 }
+
+// Set implements lowering.Floats.
+func (f *floatPayload) Set(o regions.Observer, corrected bool) { f.plan.Set(o, corrected) }
 
 // Calibrate implements lowering.Floats.
 func (f *floatPayload) Calibrate(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
@@ -145,26 +152,22 @@ func (f *floatPayload) Measure(ctx context.Context, p *delegate.Payload) (delega
 	}
 	return f.image(ctx, p, b.Graph, func(args []*tensor.Value) {
 		for _, x := range b.Pairs {
-			signal, noise := noiseOf(elements(args[x.Float]), elements(args[x.Quantized]))
-			f.signal[x.Layer] += signal
-			f.noise[x.Layer] += noise
+			f.plan.Record(x, elements(args[x.Float]), elements(args[x.Quantized]))
 		}
 	})
 }
 
-// noiseOf returns the sums of squares of finite numbers, and of the errors of others: it is infinite if one of these is not finite.
-func noiseOf(want, got []float32) (signal, noise float64) {
-	for i, x := range want {
-		d := float64(got[i]) - float64(x)
-		switch {
-		case x-x != 0:
-			continue
-		case math.IsNaN(d):
-			d = math.Inf(1)
-		}
-		signal, noise = signal+float64(x)*float64(x), noise+d*d
+// Try implements lowering.Floats.
+func (f *floatPayload) Try(ctx context.Context, p *delegate.Payload, forms regions.Forms) (delegate.Image, error) {
+	g := f.plan.Graph.Snapshot()
+	b, err := f.plan.Build(forms)
+	if err != nil {
+		return nil, err
 	}
-	return signal, noise
+	if b != nil {
+		g = b.Graph
+	}
+	return f.image(ctx, p, g, func([]*tensor.Value) {})
 }
 
 // image compiles a graph with further outputs, which record passes on after each run.
@@ -251,8 +254,8 @@ func (w *recorder) Execute(ctx context.Context, args []*tensor.Value) error {
 }
 
 // common returns the quantized graph in the common language, nil if nothing is quantized, and the constants that are its last inputs.
-func (f *floatPayload) common(skip func(layer int) bool) (*quantize.Built, []graph.Value, error) {
-	b, err := f.plan.Build(skip)
+func (f *floatPayload) common(forms regions.Forms) (*quantize.Built, []graph.Value, error) {
+	b, err := f.plan.Build(forms)
 	if b == nil || err != nil {
 		return nil, nil, err
 	}
@@ -276,11 +279,14 @@ func (f *floatPayload) common(skip func(layer int) bool) (*quantize.Built, []gra
 }
 
 // Write implements lowering.Floats.
-func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, error) {
-	b, constants, err := f.common(skip)
+func (f *floatPayload) Write(forms regions.Forms) (*regions.Quantized, error) {
+	b, constants, err := f.common(forms)
 	if errors.Is(err, delegate.ErrUnsupported) { // readers could not know the layout of an image: convolutions stay
-		b, constants, err = f.common(func(layer int) bool {
-			return skip(layer) || f.plan.Graph.Nodes[f.plan.Layers[layer].Node].Type.Convolution
+		b, constants, err = f.common(func(layer int) regions.SchemeName {
+			if f.plan.Graph.Nodes[f.plan.Layers[layer].Node].Type.Convolution {
+				return ""
+			}
+			return forms(layer)
 		})
 	}
 	if b == nil || err != nil {

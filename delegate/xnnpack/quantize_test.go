@@ -47,7 +47,7 @@ func describedArgs(args []*tensor.Value) (list []*delegate.ArgSpec) {
 }
 
 // leastRatios are the lowest ratios of signal to noise of a layer, in decibels. Inputs of one sign and of few elements have the lowest.
-var leastRatios = map[lowering.SchemeName]float64{lowering.Dynamic8: 15, lowering.Static8: 12, lowering.Weights8: 25, lowering.Dynamic4: 5}
+var leastRatios = map[lowering.SchemeName]float64{lowering.Dynamic8: 15, lowering.Static8: 12, lowering.Weights8: 25, lowering.Dynamic4: 5, lowering.Auto: 5}
 
 // TestQuantizedGraphs quantizes random graphs with all schemes. Each layer must be near the one of floats, and the payload must run.
 func TestQuantizedGraphs(t *testing.T) {
@@ -91,6 +91,17 @@ func testQuantizedSeed(t *testing.T, seed uint64, layers map[string]int) {
 	}
 }
 
+// fastest are the first forms of all layers.
+func fastest(f lowering.Floats) lowering.Forms {
+	layers := f.Layers()
+	return func(l int) lowering.SchemeName {
+		if len(layers[l].Forms) == 0 {
+			return ""
+		}
+		return layers[l].Forms[0]
+	}
+}
+
 // quantizes quantizes a payload, and counts its layers.
 func quantizes(w *callstest.Random, written *lowering.Written, s lowering.Scheme, count map[string]int) error {
 	by := Writer{Backend: Backend{Engine: EngineGo}}
@@ -108,7 +119,7 @@ func quantizes(w *callstest.Random, written *lowering.Written, s lowering.Scheme
 			return err
 		}
 	}
-	x, err := f.Write(func(int) bool { return false })
+	x, err := f.Write(fastest(f))
 	if x == nil || err != nil {
 		return err
 	}
@@ -124,7 +135,7 @@ func quantizes(w *callstest.Random, written *lowering.Written, s lowering.Scheme
 
 // runsOf are the runs that a scheme is measured in: a product whose terms cancel each other in one run has much noise in it. Ranges
 // of static quantization are those of one run.
-var runsOf = map[lowering.SchemeName]int{lowering.Dynamic8: 8, lowering.Static8: 1, lowering.Weights8: 8, lowering.Dynamic4: 8}
+var runsOf = map[lowering.SchemeName]int{lowering.Dynamic8: 8, lowering.Static8: 1, lowering.Weights8: 8, lowering.Dynamic4: 8, lowering.Auto: 1}
 
 // runsShuffled runs an image, with the elements of its inputs in a random order after the first run, and closes it.
 func runsShuffled(img delegate.Image, args []*tensor.Value, runs int) error {
@@ -203,7 +214,7 @@ func TestQuantizedLaterNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := f.Write(func(int) bool { return false })
+	written, err := f.Write(lowering.All(lowering.Dynamic8))
 	if err != nil || written == nil || len(written.Quantized) != 1 {
 		t.Fatalf("got %+v, %v, want a quantized layer", written, err)
 	}
@@ -244,7 +255,7 @@ func TestQuantizedScalars(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, err := f.Write(func(int) bool { return false })
+		written, err := f.Write(lowering.All(lowering.Dynamic8))
 		if err != nil || written == nil || len(written.Constants) != 1 || !slices.Equal(written.Constants[0].Sizes, sizes) {
 			t.Errorf("sizes %v: got %+v, %v, want a constant of them", sizes, written, err)
 		}
@@ -264,23 +275,5 @@ func TestUnwritablePayload(t *testing.T) {
 	_, err = Writer{}.OpenFloats(&delegate.Payload{Data: g.Payload(0)}, lowering.Scheme{Name: lowering.Dynamic8})
 	if !errors.Is(err, delegate.ErrUnsupported) {
 		t.Errorf("got %v, want an error of the class ErrUnsupported", err)
-	}
-}
-
-// A layer has infinite noise if numbers are lost, also beside others.
-func TestNoiseOf(t *testing.T) {
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	for _, c := range []struct {
-		want, got     []float32
-		signal, noise float64
-	}{
-		{[]float32{3, 4}, []float32{3, 5}, 25, 1},
-		{[]float32{3, 4}, []float32{nan, 4}, 25, math.Inf(1)},
-		{[]float32{3, 4}, []float32{3, -inf}, 25, math.Inf(1)},
-		{[]float32{nan, inf, 4}, []float32{3, nan, 4}, 16, 0},
-	} {
-		if signal, noise := noiseOf(c.want, c.got); signal != c.signal || noise != c.noise {
-			t.Errorf("%v and %v: got %v and %v, want %v and %v", c.want, c.got, signal, noise, c.signal, c.noise)
-		}
 	}
 }

@@ -138,6 +138,25 @@ func (q *Quantization) Measuring() delegate.Backend {
 	return observing{q.by, q, lowering.Floats.Measure}
 }
 
+// Trying returns a backend for runs of the program with quantized layers, as [Quantization.Write] writes it.
+func (q *Quantization) Trying(forms lowering.Forms) delegate.Backend {
+	first, n := make(map[lowering.Floats]int), 0
+	for _, p := range q.order {
+		first[q.payloads[p]] = n
+		n += len(q.payloads[p].Layers())
+	}
+	return observing{q.by, q, func(f lowering.Floats, ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+		return f.Try(ctx, p, func(l int) lowering.SchemeName { return forms(first[f] + l) })
+	}}
+}
+
+// Set changes how ranges are found, and whether biases are corrected; see [lowering.Floats].
+func (q *Quantization) Set(o lowering.Observer, corrected bool) {
+	for _, f := range q.payloads {
+		f.Set(o, corrected)
+	}
+}
+
 // observing is a backend of the payloads that are to be quantized.
 type observing struct {
 	delegate.Backend
@@ -161,8 +180,8 @@ type Quantized struct {
 	Left   map[int]string // why others stay that could be quantized, by layer
 }
 
-// Write returns the program with the layers quantized for which skip returns false, by their index.
-func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
+// Write returns the program with quantized layers.
+func (q *Quantization) Write(forms lowering.Forms) (*Quantized, error) {
 	w, err := newWriter(q.w.bytesIn, q.w.options)
 	if err != nil {
 		return nil, err
@@ -176,7 +195,7 @@ func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
 		f := q.payloads[p]
 		n := len(f.Layers())
 		is := make([]bool, n)
-		x, err := f.Write(func(l int) bool { return skip(first + l) })
+		x, err := f.Write(func(l int) lowering.SchemeName { return forms(first + l) })
 		if err != nil {
 			return nil, fmt.Errorf("method %q, delegate %d: %w", w.spec.Methods[p.method].Name, p.delegate, err)
 		}

@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -19,36 +20,46 @@ type Built struct {
 // New returns a plan for a graph, whose clamps it fuses with other nodes.
 func New(g *graph.Graph, s lowering.Scheme) *Plan {
 	fuseClamps(g)
-	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), quants: make(map[int]graph.Quant),
-		weights: make(map[weightKey]*graph.Value), readers: g.Readers()}
+	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), readers: g.Readers(),
+		measured: make(map[lowering.Observer]*measured)}
+	p.Set(cmp.Or(s.Observer, lowering.ObserveMSE), false)
 	for i := range g.Nodes {
 		p.layers[i] = graph.None
-		if reason, is := p.layer(&g.Nodes[i]); is {
+		if l, is := p.layer(i); is {
 			p.layers[i] = len(p.Layers)
-			p.Layers = append(p.Layers, Layer{Node: i, Reason: reason})
+			p.Layers = append(p.Layers, l)
 		}
 	}
-	if s.Name == lowering.Static8 {
+	if p.isStatic() {
 		p.observe()
 	}
 	return p
 }
 
-// Build returns the graph with the layers quantized for which skip returns false, nil if there are none. Layers that the library
-// does not run in their quantized form stay as they are.
-func (p *Plan) Build(skip func(layer int) bool) (*Built, error) {
-	out := make([]bool, len(p.Graph.Nodes)) // nodes that stay as they are
+// Build returns the graph with quantized layers, nil if there are none. Layers that the library does not run in their quantized form
+// stay as they are.
+func (p *Plan) Build(forms lowering.Forms) (*Built, error) {
+	return p.supported(p.nodeForms(forms), p.build)
+}
+
+// nodeForms returns the forms by node: that of a node which is no layer may follow static quantization.
+func (p *Plan) nodeForms(forms lowering.Forms) []lowering.SchemeName {
+	list := make([]lowering.SchemeName, len(p.layers))
 	for i, l := range p.layers {
-		out[i] = l != graph.None && (p.Layers[l].Reason != "" || skip(l))
+		if l == graph.None {
+			list[i] = lowering.Static8
+		} else if s := forms(l); slices.Contains(p.Layers[l].Forms, s) {
+			list[i] = s
+		}
 	}
-	return p.supported(out, p.build)
+	return list
 }
 
 // supported builds a graph again without the nodes whose quantized form the library does not run, until it runs all.
-func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, error) {
+func (p *Plan) supported(forms []lowering.SchemeName, build func(forms []lowering.SchemeName) *builder) (*Built, error) {
 	left := make(map[int]string)
 	for range maxRounds {
-		b := build(out)
+		b := build(forms)
 		if len(b.layers) == 0 {
 			return nil, nil
 		}
@@ -60,8 +71,8 @@ func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, e
 		if err != nil {
 			return nil, graph.InPayload(err)
 		}
-		if !p.refused(b, shapes, out, left) {
-			return &Built{Graph: g, Shapes: shapes, Layers: b.layers, Left: p.reasons(b, left), Pairs: b.pairs}, nil
+		if !p.refused(b, shapes, forms, left) {
+			return &Built{Graph: g, Shapes: shapes, Layers: b.layers, Left: p.reasons(b, forms, left), Pairs: b.pairs}, nil
 		}
 	}
 	return nil, graph.Unsupported("", "the library refuses quantized nodes, and others each time they are left out")
@@ -71,17 +82,14 @@ func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, e
 const maxRounds = 100
 
 // refused marks the nodes of the plan whose quantized form the library does not run, and reports whether there are any.
-func (p *Plan) refused(b *builder, shapes []graph.Shape, out []bool, left map[int]string) (some bool) {
-	if p.Scheme.Name == lowering.Weights8 { // the form without a bias is run, though not by every engine of this project
-		return false
-	}
+func (p *Plan) refused(b *builder, shapes []graph.Shape, forms []lowering.SchemeName, left map[int]string) (some bool) {
 	for i := range b.Graph.Nodes {
 		from := b.from[i]
-		if from == graph.None || out[from] {
-			continue
+		if from == graph.None || forms[from] == "" || forms[from] == lowering.Weights8 {
+			continue // of w8, the form without a bias is run, though not by every engine of this project
 		}
 		if why := p.Refuses(b.Graph, &b.Graph.Nodes[i], shapes); why != "" {
-			out[from], some = true, true
+			forms[from], some = "", true
 			left[p.layers[from]] = "XNNPACK does not run its quantized form: " + why
 		}
 	}
@@ -89,10 +97,10 @@ func (p *Plan) refused(b *builder, shapes []graph.Shape, out []bool, left map[in
 }
 
 // reasons adds why layers are not quantized that could be.
-func (p *Plan) reasons(b *builder, left map[int]string) map[int]string {
+func (p *Plan) reasons(b *builder, forms []lowering.SchemeName, left map[int]string) map[int]string {
 	for l := range p.Layers {
 		n := &p.Graph.Nodes[p.Layers[l].Node]
-		if left[l] != "" || b.static == nil || slices.Contains(b.layers, l) {
+		if left[l] != "" || forms[p.Layers[l].Node] != lowering.Static8 || slices.Contains(b.layers, l) {
 			continue
 		}
 		if left[l] = "no quantized layer computes its operands"; !p.known(n) {
@@ -119,25 +127,6 @@ func (p *Plan) newBuilder() *builder {
 	return &builder{plan: p, Builder: graph.Builder{Graph: &g}, rows: make(map[int]int)}
 }
 
-// build builds the graph without the nodes that stay as they are.
-func (p *Plan) build(out []bool) *builder {
-	b := p.newBuilder()
-	if p.Scheme.Name == lowering.Static8 {
-		b.buildStatic(out)
-		return b
-	}
-	for i := range p.Graph.Nodes {
-		n := &p.Graph.Nodes[i]
-		if p.layers[i] == graph.None || out[i] {
-			b.add(graph.None, *n)
-			continue
-		}
-		b.layers = append(b.layers, p.layers[i])
-		b.emit(i, n, n.In[0], n.Out[0])
-	}
-	return b
-}
-
 // add adds a node that is made of one of the plan.
 func (b *builder) add(from int, n graph.Node) *graph.Node {
 	n.Index = len(b.Graph.Nodes)
@@ -153,8 +142,10 @@ func (b *builder) convert(from, in, out int) {
 }
 
 // emit adds the quantized form of a layer without observed ranges.
-func (b *builder) emit(i int, n *graph.Node, in, out int) {
-	if b.plan.Scheme.Name == lowering.Weights8 {
+func (b *builder) emit(i int, form lowering.SchemeName, in, out int) {
+	n := &b.plan.Graph.Nodes[i]
+	b.layers = append(b.layers, b.plan.layers[i])
+	if form == lowering.Weights8 {
 		b.emitWeights(i, n, in, out)
 		return
 	}
@@ -162,7 +153,7 @@ func (b *builder) emit(i int, n *graph.Node, in, out int) {
 	if isProduct(n) { // the filter is no longer transposed
 		m.Type, m.Params, m.Flags = graph.NodeTypes[graph.TagFullyConnected], nil, 0
 	}
-	m.In, m.Out = []int{b.perRow(i, &m, in), b.filter(i, n), n.In[2]}, []int{out}
+	m.In, m.Out = []int{b.perRow(i, &m, in), b.filter(i, form), n.In[2]}, []int{out}
 	b.add(i, m)
 }
 
@@ -186,9 +177,10 @@ func (b *builder) perRow(i int, n *graph.Node, in int) int {
 	return v
 }
 
-// filter returns the quantized filter of a layer.
-func (b *builder) filter(i int, n *graph.Node) int {
-	key := weightKey{value: n.In[1], node: i}
+// filter returns the quantized filter of a layer without observed ranges.
+func (b *builder) filter(i int, form lowering.SchemeName) int {
+	n := &b.plan.Graph.Nodes[i]
+	key := weightKey{value: n.In[1], node: i, form: form}
 	x, ok := b.plan.weights[key]
 	if !ok {
 		rows := rowsOf(n, &b.plan.Graph.Values[n.In[1]])
@@ -196,7 +188,7 @@ func (b *builder) filter(i int, n *graph.Node) int {
 		if isProduct(n) {
 			rows.shape = graph.ShapeOf(len(rows.rows), len(rows.rows[0]))
 		}
-		if b.plan.Scheme.Name == lowering.Dynamic4 {
+		if form == lowering.Dynamic4 {
 			quantized = rows.perGroup(b.plan.Scheme.Group)
 		} else {
 			quantized = rows.perChannel(nil)
@@ -216,7 +208,7 @@ func (b *builder) constant(x *graph.Value) int {
 // that it is added by a node of its own.
 func (b *builder) emitWeights(i int, n *graph.Node, in, out int) {
 	m := *n
-	m.In, m.Out, m.Flags = []int{in, b.filter(i, n), graph.None}, []int{out}, 0
+	m.In, m.Out, m.Flags = []int{in, b.filter(i, lowering.Weights8), graph.None}, []int{out}, 0
 	if n.In[2] == graph.None {
 		b.add(i, m)
 		return

@@ -2,6 +2,8 @@
 package quantize
 
 import (
+	"cmp"
+
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -21,29 +23,69 @@ type Plan struct {
 	weights   map[weightKey]*graph.Value
 	readers   []int        // by value: how often it is read
 	steps     map[int]bool // by value: a product of a recurrent layer computes it
+
+	by        lowering.Observer // of values whose best one is not known
+	best      map[int]lowering.Observer
+	corrected bool // biases are
+	measured  map[lowering.Observer]*measured
 }
 
 // Layer is a node that is quantized.
 type Layer struct {
 	Node   int
-	Reason string // why it stays as it is
+	Forms  []lowering.SchemeName // that it may have, the fastest first
+	Reason string                // why it stays as it is
 }
 
-// weightKey identifies a quantized filter or bias. Those of static layers depend on the scales of their input and output.
+// weightKey identifies a quantized filter. Those of static layers depend on the scales of their input and output.
 type weightKey struct {
 	value, node int
 	in, out     float32
+	form        lowering.SchemeName
 }
 
-// layer reports whether a node is a layer, and why it cannot be quantized.
-func (p *Plan) layer(n *graph.Node) (reason string, is bool) {
+// layer reports whether a node is a layer, and which forms it may have or why it cannot be quantized.
+func (p *Plan) layer(i int) (l Layer, is bool) {
+	n := &p.Graph.Nodes[i]
+	l.Node = i
 	switch {
 	case n.Type.Weighted():
-		return p.weighted(n), true
-	case p.Scheme.Name == lowering.Static8 && isElementwise(n) && p.areFloats(n):
-		return "", true
+		for _, s := range p.schemes(n) {
+			why := p.weighted(n, s)
+			if l.Reason = cmp.Or(l.Reason, why); why == "" {
+				l.Forms = append(l.Forms, s)
+			}
+		}
+		if len(l.Forms) > 0 {
+			l.Reason = ""
+		}
+		return l, true
+	case p.isStatic() && isElementwise(n) && p.areFloats(n):
+		l.Forms = []lowering.SchemeName{lowering.Static8}
+		return l, true
 	}
-	return "", false
+	return l, false
+}
+
+// isStatic reports whether layers may have values of 8 bits, whose ranges are observed.
+func (p *Plan) isStatic() bool {
+	return p.Scheme.Name == lowering.Static8 || p.Scheme.Name == lowering.Auto
+}
+
+// A product of at most fewRows rows with at least manyWeights waits for its weights: it is faster with fewer bits.
+const fewRows, manyWeights = 4, 1 << 18
+
+// schemes lists those that a node with weights may have, the fastest first.
+func (p *Plan) schemes(n *graph.Node) []lowering.SchemeName {
+	if p.Scheme.Name != lowering.Auto {
+		return []lowering.SchemeName{p.Scheme.Name}
+	}
+	list := []lowering.SchemeName{lowering.Static8, lowering.Dynamic8}
+	if weights := p.Graph.Values[n.In[1]].Shape.Numel(); n.Type.Tag == graph.TagFullyConnected && weights >= manyWeights &&
+		p.Graph.Values[n.In[0]].Shape.Numel() <= fewRows*n.InputChannels(p.Graph) {
+		list = append([]lowering.SchemeName{lowering.Dynamic4}, list...)
+	}
+	return list
 }
 
 // isElementwise reports whether a node of two operands is quantized.
@@ -63,8 +105,8 @@ func (p *Plan) areFloats(n *graph.Node) bool {
 	return true
 }
 
-// weighted returns why a node with weights cannot be quantized, "" if it can.
-func (p *Plan) weighted(n *graph.Node) string {
+// weighted returns why a node with weights cannot be quantized with a scheme, "" if it can.
+func (p *Plan) weighted(n *graph.Node, s lowering.SchemeName) string {
 	x := &p.Graph.Values[n.In[1]]
 	switch {
 	case !p.areFloats(n):
@@ -74,15 +116,15 @@ func (p *Plan) weighted(n *graph.Node) string {
 	case n.Flags&graph.FlagReshape2D != 0:
 		return "it changes the rank of its input"
 	}
-	reason := ""
+	reason, dynamic := "", s == lowering.Dynamic8 && !p.Scheme.All
 	if n.Type.Convolution {
-		reason = convolutionReasons[p.Scheme.Name](n)
-		if reason == "" && p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All {
+		reason = convolutionReasons[s](n)
+		if reason == "" && dynamic {
 			reason = p.lossy(n)
 		}
-	} else if group := p.Scheme.Group; p.Scheme.Name == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
+	} else if group := p.Scheme.Group; s == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
 		reason = "its input channels are no multiple of the group"
-	} else if p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All && p.recurrent()[n.Out[0]] {
+	} else if dynamic && p.recurrent()[n.Out[0]] {
 		reason = "it is part of a recurrent layer, where the noise of all steps adds up"
 	}
 	if reason == "" && !rowsOf(n, x).finite() {
@@ -134,14 +176,6 @@ func severalGroups(n *graph.Node) string {
 
 // numbers returns the elements of a constant of floats.
 func numbers(x *graph.Value) []float32 { return tensor.View[float32](x.Data)[:x.Shape.Numel()] }
-
-// bias returns the bias of a node, nil if it has none.
-func (p *Plan) bias(n *graph.Node) []float32 {
-	if n.In[2] == graph.None {
-		return nil
-	}
-	return numbers(&p.Graph.Values[n.In[2]])
-}
 
 // isProduct reports whether a layer multiplies each pixel or row with a matrix. A convolution of single pixels becomes a product, so that
 // each pixel has a scale of its own, with all engines: the library makes a product of it anyway.

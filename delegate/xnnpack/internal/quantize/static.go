@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -48,20 +49,17 @@ func (p *Plan) observe() {
 	}
 }
 
+// ranges are how observers find the range of a value.
+var ranges = map[lowering.Observer]func(*Observer) (lo, hi float32){lowering.ObserveMSE: (*Observer).LeastError,
+	lowering.ObserveMinMax: (*Observer).Extremes, lowering.ObservePercentile: (*Observer).Percentile}
+
 // quantOf returns the scale and the zero point of a value whose range is known.
 func (p *Plan) quantOf(v int) graph.Quant {
 	q, ok := p.quants[v]
 	if ok {
 		return q
 	}
-	find := (*Observer).LeastError
-	switch p.Scheme.Observer {
-	case lowering.ObserveMinMax:
-		find = (*Observer).Extremes
-	case lowering.ObservePercentile:
-		find = (*Observer).Percentile
-	}
-	q.Scale, q.ZeroPoint = affine(find(p.observers[v]))
+	q.Scale, q.ZeroPoint = affine(ranges[cmp.Or(p.best[v], p.by)](p.observers[v]))
 	p.quants[v] = q
 	return q
 }
@@ -89,7 +87,7 @@ type static struct {
 }
 
 // chosen finds the nodes that are quantized, and the values that share scales.
-func (b *builder) chosen(out []bool) *static {
+func (b *builder) chosen(forms []lowering.SchemeName) *static {
 	g := b.plan.Graph
 	s := &static{is: make([]bool, len(g.Nodes)), of: make([]int, len(g.Values)), int8s: make(map[int][]int),
 		float: make([]bool, len(g.Values))}
@@ -97,12 +95,12 @@ func (b *builder) chosen(out []bool) *static {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		operand := slices.ContainsFunc(n.In, func(v int) bool { return v != graph.None && int8[v] })
-		s.is[i] = !out[i] && b.plan.known(n) && (n.Type.Weighted() && b.isLayer(i) || operand && b.mayFollow(i, n, int8))
+		s.is[i] = forms[i] == lowering.Static8 && b.plan.known(n) && (n.Type.Weighted() && b.isLayer(i) || operand && b.mayFollow(i, n, int8))
 		for _, v := range n.Out {
 			int8[v] = s.is[i]
 		}
 	}
-	s.quantizeEarlier(g, out, b.plan)
+	s.quantizeEarlier(g, forms, b.plan)
 	s.share(g, b.plan)
 	return s
 }
@@ -141,7 +139,7 @@ func (b *builder) mayFollow(i int, n *graph.Node, int8 []bool) bool {
 }
 
 // quantizeEarlier marks nodes that rearrange elements before they are quantized: fewer bytes are moved behind.
-func (s *static) quantizeEarlier(g *graph.Graph, out []bool, p *Plan) {
+func (s *static) quantizeEarlier(g *graph.Graph, forms []lowering.SchemeName, p *Plan) {
 	readers := make([][]int, len(g.Values))
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].In {
@@ -153,7 +151,7 @@ func (s *static) quantizeEarlier(g *graph.Graph, out []bool, p *Plan) {
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := &g.Nodes[i]
 		y := n.Out[0]
-		if s.is[i] || out[i] || !slices.Contains(rearranging, n.Type.Tag) || !p.known(n) || g.Values[y].Output {
+		if s.is[i] || forms[i] == "" || !slices.Contains(rearranging, n.Type.Tag) || !p.known(n) || g.Values[y].Output {
 			continue
 		}
 		s.is[i] = !slices.ContainsFunc(readers[y], func(k int) bool { return !s.is[k] })
@@ -214,10 +212,10 @@ func (s *static) root(v int) int {
 	return v
 }
 
-// buildStatic builds the graph.
-func (b *builder) buildStatic(out []bool) {
-	g := b.plan.Graph
-	b.static = b.chosen(out)
+// build builds the graph.
+func (p *Plan) build(forms []lowering.SchemeName) *builder {
+	b, g := p.newBuilder(), p.Graph
+	b.static = b.chosen(forms)
 	for v := range g.Values {
 		b.static.float[v] = g.Values[v].IsConst() || g.Values[v].Input
 	}
@@ -231,7 +229,11 @@ func (b *builder) buildStatic(out []bool) {
 		for _, v := range n.In {
 			b.toFloat(v)
 		}
-		b.add(graph.None, *n)
+		if forms[i] == "" || forms[i] == lowering.Static8 {
+			b.add(graph.None, *n)
+		} else {
+			b.emit(i, forms[i], n.In[0], n.Out[0])
+		}
 		for _, v := range n.Out {
 			b.static.float[v] = true
 		}
@@ -239,6 +241,7 @@ func (b *builder) buildStatic(out []bool) {
 	for _, v := range g.Args[g.Inputs:] {
 		b.toFloat(v)
 	}
+	return b
 }
 
 // toFloat makes a value of floats available.
@@ -314,8 +317,8 @@ func (b *builder) addInt8(i int, n *graph.Node) int {
 // weightedInt8 sets the filter and the bias of a layer with a quantized input.
 func (b *builder) weightedInt8(i int, m graph.Node, out graph.Quant) graph.Node {
 	n, in := &b.plan.Graph.Nodes[i], b.Graph.Values[m.In[0]].Quant.Scale
-	list := b.plan.bias(n)
-	filter := weightKey{value: n.In[1], node: i, in: in, out: out.Scale}
+	list := b.plan.bias(i)
+	filter := weightKey{value: n.In[1], node: i, in: in, out: out.Scale, form: lowering.Static8}
 	x, ok := b.plan.weights[filter]
 	if !ok {
 		made := rowsOf(n, &b.plan.Graph.Values[n.In[1]]).perChannel(floors(list, n.OutputChannels(b.plan.Graph), in, out.Scale))
