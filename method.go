@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/lower"
@@ -259,6 +260,7 @@ type Report struct {
 	Lowered       *lower.Report     // the decision for each region, nil without [LowerAuto], [LowerAll] or [LowerVerify]
 	Repairs       []string          // exporter faults that were repaired, with their locations
 	ReleasedBytes int64             // of constants whose memory was given back, because nothing reads them any more: see [WithConstants]
+	WeightBytes   int64             // of the constants of delegates, as in the file
 	Batch         BatchReport
 	Distances     []Distance // of the outputs of the last run, nil without [LowerVerify]
 }
@@ -270,7 +272,7 @@ type BatchReport struct {
 	Reason            string // why no instructions would run together
 }
 
-// Report returns what is known of the method. It has no repairs and no batch once the program and all its methods are closed.
+// Report returns what is known of the method. It has no repairs, weights and batch once the program and all its methods are closed.
 func (m *Method) Report() *Report {
 	r := &Report{Plan: m.in.Plan(), Folded: m.shared.Folded, Rewritten: m.shared.Rewritten, Lowered: m.shared.Lowered,
 		ReleasedBytes: m.shared.Released}
@@ -280,13 +282,16 @@ func (m *Method) Report() *Report {
 	if m.program.keep() {
 		defer m.program.release()
 		r.Repairs, r.Batch = m.repairs(), m.batchReport()
+		for _, img := range m.shared.Images {
+			r.WeightBytes += lowering.Brief(img).WeightBytes
+		}
 	}
 	return r
 }
 
 func (m *Method) repairs() (list []string) {
 	for i, img := range m.shared.Images {
-		for _, repair := range img.Info().Repairs {
+		for _, repair := range lowering.Brief(img).Repairs {
 			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // Footprint is the memory of a session, and what its calls read.
@@ -81,11 +80,9 @@ type footprint struct {
 	calls       int   // tokens of that call
 }
 
-func (m *Model) setFootprint(method *etrun.Method, p *plan.Memory) {
-	m.size = footprint{weights: constantBytes(p.Method), state: p.StateBytes, work: p.Bytes() - p.StateBytes, calls: m.call.width}
-	for _, d := range method.Delegates() {
-		m.size.weights += d.WeightBytes
-	}
+func (m *Model) setFootprint(r *etrun.Report) {
+	p := r.Plan
+	m.size = footprint{weights: constantBytes(p.Method) + r.WeightBytes, state: p.StateBytes, work: p.Bytes() - p.StateBytes, calls: m.call.width}
 }
 
 // SessionBytes estimates the memory of a session with a text of so many tokens: of caches with a slot per position those of the text,

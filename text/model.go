@@ -13,7 +13,6 @@ import (
 	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -154,7 +153,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 		looks = first.embed
 	}
 	m.boundVocabulary(looks.Report().Plan.Method)
-	if err := m.setContext(&l, meta, first.method, first.method.Report().Plan); err != nil {
+	if err := m.setContext(&l, meta, first.method, first.method.Report()); err != nil {
 		return nil, errors.Join(err, first.closeMethods())
 	}
 	m.spares = []*Session{first}
@@ -270,11 +269,11 @@ func (m *Model) onlyControl(prompt []int) bool {
 }
 
 // setContext sets the fields that depend on the state of an instance.
-func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method, p *plan.Memory) error {
+func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method, r *etrun.Report) error {
 	state := first.StateTensors()
 	n, err := m.call.contextOf(d, state)
 	if err == nil {
-		n = m.boundContext(d, n, p.Method)
+		n = m.boundContext(d, n, r.Plan.Method)
 	}
 	if l.context > 0 && (err != nil || l.context <= n) {
 		if err != nil {
@@ -305,7 +304,7 @@ func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method, p *plan
 		m.info.Chunk = min(m.info.Chunk, cmp.Or(l.chunk, defaultChunk))
 	}
 	m.info.Layers = int(d.layers)
-	m.setFootprint(first, p)
+	m.setFootprint(r)
 	return nil
 }
 

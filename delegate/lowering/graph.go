@@ -239,6 +239,15 @@ type Constant struct {
 	Data     []byte // in the payload's type and order; must not be changed
 }
 
+// Brief returns the description of an image. It has no facts, operands and nodes if the image has a method Brief, because they take
+// time: weights may have millions of scales.
+func Brief(img delegate.Image) delegate.Info {
+	if b, ok := img.(interface{ Brief() delegate.Info }); ok {
+		return b.Brief()
+	}
+	return img.Info()
+}
+
 // Selector is implemented by compilers that support few operators. They are offered only graphs of
 // these.
 type Selector interface {

@@ -102,9 +102,14 @@ func (m *image) Warnings() (list []delegate.Warning) {
 	return list
 }
 
+// Brief is Info without facts, operands and nodes, see [lowering.Brief].
+func (m *image) Brief() delegate.Info {
+	return delegate.Info{Engine: m.by.Name(), Needs: m.Needs(), WeightBytes: constantBytes(m.Graph), Repairs: m.Graph.Repaired}
+}
+
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: m.by.Name(), Needs: m.Needs(), WeightBytes: constantBytes(m.Graph), Repairs: m.Graph.Repaired}
+	info := m.Brief()
 	if m.repaired != nil && m.Release == nil { // otherwise constants may have been released
 		info.Repaired = m.repaired.Payload(0)
 	}

@@ -129,7 +129,7 @@ func BenchmarkDots(b *testing.B) {
 	dots, nibbles := NewDot(make([]uint8, DotSize(cols, 1, k)), cols, 1, k), NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
 	column, rows4 := make([]int8, k), make([]uint8, cols*k/2)
 	dots.Pack(0, dots.Panels(), func([]int8, int) []int8 { return column })
-	nibbles.Pack(0, nibbles.Panels(), rows4, func(int, int) float32 { return 1 })
+	nibbles.Pack(0, nibbles.Panels(), rows4, nil)
 	weights := make([]int8, cols*k)
 	for _, n := range []int{1, 8, 64} {
 		a, rows, sums, out := make([]uint8, n*k+16), make([]int, n), make([]int32, n*cols), make([]float32, n*cols)
@@ -161,7 +161,7 @@ func BenchmarkDecode(b *testing.B) {
 		a, row := make([]uint8, k+16), []int{0}
 		cols := size * 16 / 9 / k / DotCols * DotCols // of 4 bits, with scales 4.5
 		nibbles := NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
-		nibbles.Pack(0, nibbles.Panels(), make([]uint8, cols*k/2), func(int, int) float32 { return 1 })
+		nibbles.Pack(0, nibbles.Panels(), make([]uint8, cols*k/2), nil)
 		floats := make([]float32, cols)
 		readsAll(b, named("Nibbles", k), nibbles.panels, func() { nibbles.Multiply(floats, cols, a, 1, 0, nibbles.Panels()) })
 		eight, of8 := make([]uint8, 8*nibbles.RowBytes()), make([]float32, 8*cols)
@@ -202,7 +202,7 @@ func BenchmarkPack(b *testing.B) {
 		dots.Pack(0, dots.Panels(), func(_ []int8, j int) []int8 { return elements[j*k:] })
 	}, func() { copy(dst, src) })
 	versus(b, named("Nibbles", k), cols*k, func() {
-		nibbles.Pack(0, nibbles.Panels(), src, func(int, int) float32 { return 1 })
+		nibbles.Pack(0, nibbles.Panels(), src, nil)
 	}, func() { copy(dst, src[:len(src)/2]) })
 }
 

@@ -120,19 +120,19 @@ func TestNibbles(t *testing.T) {
 			if round%32 == 3 {
 				n, k, groups = 1+r.IntN(70), 4090+r.IntN(20), 1+r.IntN(2)
 			}
-			weights, scales := fillBytes[int8](r, n*groups*k), make([]float32, n*groups)
+			weights, scales := fillBytes[int8](r, n*groups*k), make([]uint16, n*groups)
 			for i := range weights {
 				if weights[i] = weights[i] << 4 >> 4; extreme || round%64 == 3 {
 					weights[i] = -8
 				}
 			}
 			for i := range scales {
-				scales[i] = math.Float32frombits(math.Float32bits(r.Float32()) &^ 0xffff)
+				scales[i] = uint16(math.Float32bits(r.Float32()) >> 16)
 			}
 			w := NewNibbles(make([]uint8, NibblesSize(n, groups, k)), n, groups, k)
 			src := pairs(weights, groups*k)
 			for p := range w.Panels() {
-				w.Pack(p, p+1, src, func(j, g int) float32 { return scales[j*groups+g] })
+				w.Pack(p, p+1, src, scales)
 			}
 			a, packed := fillBytes[uint8](r, m*groups*k), make([]uint8, m*w.RowBytes())
 			if extreme { // the least activation, or the largest one
@@ -156,7 +156,7 @@ func TestNibbles(t *testing.T) {
 						}
 					}
 					if j < n {
-						want += float64(sum) * float64(scales[j*groups+g])
+						want += float64(sum) * float64(math.Float32frombits(uint32(scales[j*groups+g])<<16))
 					}
 				}
 				if got != float32(want) {
@@ -176,7 +176,7 @@ func TestNibbles(t *testing.T) {
 								}
 							}
 							if col < n {
-								want += float32(float32(sum) * scales[col*groups+g])
+								want += float32(float32(sum) * math.Float32frombits(uint32(scales[col*groups+g])<<16))
 							}
 						}
 					}

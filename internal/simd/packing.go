@@ -175,39 +175,57 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 }
 
 // Pack sets the columns of panels [lo, hi) from rows of src, one for each column: groups·k elements plus 8, two in
-// a byte, the first in its lower half. A row begins at a byte. scale returns the scale of a column's group, see [Nibbles].
-// Goroutines may pack different panels at once.
-func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
+// a byte, the first in its lower half. A row begins at a byte. scales are those of the groups of each column, the upper halves of
+// float32 numbers, see [Nibbles]; nil if all are 1. Goroutines may pack different panels at once.
+func (w *Nibbles) Pack(lo, hi int, src []uint8, scales []uint16) {
+	row := (w.Groups*w.K + 1) / 2
 	for p := lo; p < hi; p++ {
-		sums := [DotCols]float64{}
-		for g := range w.Groups {
-			w.packGroup(&sums, p, g, src, scale)
+		for i := range DotCols { // column by column: src is read in its order
+			j := p*DotCols + i
+			if j >= w.Cols {
+				w.clearColumn(p, i)
+				continue
+			}
+			of := scales
+			if of != nil {
+				of = of[j*w.Groups:][:w.Groups]
+			}
+			w.Sums[j] = w.packColumn(p, i, src[j*row:][:row], of)
 		}
-		for i, sum := range sums {
-			w.Sums[p*DotCols+i] = float32(sum)
+		if matrixProducts() {
+			for g := range w.Groups {
+				elements, _, _ := w.groupAt(p, g)
+				pairColumns(wordsOf(elements)[:w.blocks()*DotCols])
+			}
 		}
 	}
 }
 
-// packGroup sets a group of a panel, and adds the sums of its scaled weights.
-func (w *Nibbles) packGroup(sums *[DotCols]float64, p, g int, src []uint8, scale func(j, group int) float32) {
-	elements, scales, step := w.groupAt(p, g)
-	words, row := wordsOf(elements), (w.Groups*w.K+1)/2
-	n := min(DotCols, w.Cols-p*DotCols)
-	if n < DotCols {
-		clear(scales)
-		for b := range w.blocks() {
-			clear(elements[b*step:][:4*DotCols])
+// packColumn sets column i of a panel, and returns the sum of its scaled weights.
+func (w *Nibbles) packColumn(p, i int, row []uint8, scales []uint16) float32 {
+	wide, from := w.adjacent(p)
+	step, size, sum, scale := 4*DotCols*wide, wide*w.group(), 0.0, float32(1)
+	first, last := 4*(DotCols*from+i), w.blocks()*step+2*(DotCols*from+i)
+	for g, to := 0, w.panels[(p-from)*w.panel():]; g < w.Groups; g, to = g+1, to[size:] {
+		if scales != nil {
+			scale = math.Float32frombits(uint32(scales[g]) << 16)
 		}
+		elements := w.column(wordsOf(to[first:size]), step/4, row, g)
+		binary.LittleEndian.PutUint16(to[last:], uint16(math.Float32bits(scale/16)>>16))
+		sum += 16 * float64(elements) * float64(bfloat(to[last:]))
 	}
-	for i := range n {
-		j := p*DotCols + i
-		sum := w.column(words[i:], step/4, src[j*row:][:row], g)
-		binary.LittleEndian.PutUint16(scales[2*i:], uint16(math.Float32bits(scale(j, g)/16)>>16))
-		sums[i] += 16 * float64(sum) * float64(bfloat(scales[2*i:]))
-	}
-	if matrixProducts() {
-		pairColumns(words[:w.blocks()*DotCols])
+	return float32(sum)
+}
+
+// clearColumn clears a column without weights.
+func (w *Nibbles) clearColumn(p, i int) {
+	w.Sums[p*DotCols+i] = 0
+	for g := range w.Groups {
+		elements, scales, step := w.groupAt(p, g)
+		clear(scales[2*i:][:2])
+		for b := range w.blocks() {
+			clear(elements[b*step+4*i:][:4])
+		}
 	}
 }
 
@@ -234,23 +252,24 @@ func (w *Nibbles) column(dst []uint32, step int, row []uint8, group int) (sum in
 	for len(row) >= 8 {
 		v := binary.LittleEndian.Uint64(row)
 		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
-		v = (spread(v) | spread(v>>16)<<4) ^ 0x8888888888888888
+		v = interleave(v)
 		dst[at], dst[at+step] = uint32(v), uint32(v>>32)
 		at, row = at+2*step, row[8:]
 	}
 	if len(row) > 0 {
 		v := uint64(binary.LittleEndian.Uint32(row))
 		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
-		dst[at] = uint32(spread(v)|spread(v>>16)<<4) ^ 0x88888888
+		dst[at] = uint32(interleave(v))
 	}
 	return int32(total) - 8*int32(w.K)
 }
 
-// spread puts the four elements of the lower half of each word of v into the lower halves of four bytes.
-func spread(v uint64) uint64 {
-	v &= 0x0000ffff0000ffff
-	v = (v | v<<8) & 0x00ff00ff00ff00ff
-	return (v | v<<4) & 0x0f0f0f0f0f0f0f0f
+// interleave changes the order of the eight elements of each word of v from 0 to 7 to 0 4 1 5 2 6 3 7, and their zero point from 8 to 0.
+func interleave(v uint64) uint64 {
+	t := (v ^ v>>8) & 0x0000ff000000ff00
+	v ^= t ^ t<<8 // 0 1 4 5 2 3 6 7
+	t = (v ^ v>>4) & 0x00f000f000f000f0
+	return v ^ t ^ t<<4 ^ 0x8888888888888888
 }
 
 // oddColumn is column for groups that are no multiple of eight rows.

@@ -258,13 +258,13 @@ func packDepthwise8(g *graph.Graph, w *int8Weights, n *graph.Node) {
 // packNibbles packs 4-bit rows of output channels, whose elements have the zero point 8.
 func packNibbles(g *graph.Graph, w *packWork, x *int8Weights, n *graph.Node) {
 	f, groups := &g.Values[n.In[1]], x.k/nibbleGroup(g, n)
-	scale := func(int, int) float32 { return 1 }
+	var scales []uint16
 	if f.Datatype == graph.QBInt4 {
-		scale = func(j, group int) float32 { return math.Float32frombits(uint32(f.Quant.Blocks[j*groups+group]) << 16) }
+		scales = f.Quant.Blocks
 	}
 	memory := w.cut(simd.NibblesSize(x.n, groups, x.k/groups))
 	x.nibbles = simd.NewNibbles(memory, x.n, groups, x.k/groups)
-	w.parts(memory, x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scale) })
+	w.parts(memory, x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scales) })
 }
 
 // int32Bias returns the bias of quantized sums, nil if there is none.

@@ -142,7 +142,11 @@ func spanOfBlocks(list []uint16) string {
 	if len(list) == 0 {
 		return "none"
 	}
-	return span32(blockScales([]uint16{slices.Min(list), slices.Max(list)}))
+	least, most := list[0], list[0]
+	for _, s := range list { // there may be millions
+		least, most = min(least, s), max(most, s)
+	}
+	return span32(blockScales([]uint16{least, most}))
 }
 
 // blockScales returns the scales of groups as numbers.

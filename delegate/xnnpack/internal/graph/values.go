@@ -260,9 +260,10 @@ func (v *Value) checkPerGroup(place string) error {
 	if len(v.Quant.Blocks) != want {
 		return PayloadError(place, "%d scales for %d groups", len(v.Quant.Blocks), want)
 	}
+	const least, most = 0x0080, 0x7f7f // of the bits of positive normal numbers
 	for i, s := range v.Quant.Blocks {
-		if err := CheckScale(math.Float32frombits(uint32(s)<<16), place, i); err != nil {
-			return err
+		if s-least > most-least {
+			return CheckScale(math.Float32frombits(uint32(s)<<16), place, i)
 		}
 	}
 	return nil
