@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/etrun-go/etrun/media/decode"
 )
 
 // ctc drives programs that return a class for each frame: repeated classes count once, and the blank class not at all.
@@ -152,15 +154,8 @@ func (c *ctc) run(ctx context.Context, samples []float32) (list []timed, hop flo
 		hop = float64(len(samples)) / float64(n)
 	}
 	c.mark()
-	last := -1
-	for f := range n {
-		id := choose(scores[f*width:(f+1)*width], 0, nil)
-		if id != last && id != c.blank {
-			list = append(list, timed{id, f, 1})
-		} else if id == last && id != c.blank {
-			list[len(list)-1].frames++
-		}
-		last = id
+	for _, r := range decode.Runs(scores[:n*width], width, c.blank) {
+		list = append(list, timed{r.Class, r.First, r.Frames})
 	}
 	return list, hop, nil
 }
