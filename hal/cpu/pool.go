@@ -262,10 +262,12 @@ func (r *Run) prepare(threads, n, grain int, body Body) {
 	}
 	r.body, r.grain = body, grain
 	r.parts = r.parts[:min(threads, (n-1)/grain+1)]
+	lo, all := int64(0), int64(len(r.parts))
 	for i := range r.parts {
-		p, lo, hi := &r.parts[i], n*i/len(r.parts), n*(i+1)/len(r.parts)
-		p.next.Store(int64(lo))
-		p.end, p.chunk = int64(hi), int64(max(grain, (hi-lo)/4)) // a few chunks: a slow core delays at most one
+		p, hi := &r.parts[i], int64(n)*int64(i+1)/all
+		p.next.Store(lo)
+		p.end, p.chunk = hi, max(int64(grain), (hi-lo)/4) // a few chunks: a slow core delays at most one
+		lo = hi
 	}
 }
 
