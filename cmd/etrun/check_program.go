@@ -16,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/speech"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -56,7 +57,7 @@ func (f *fileCheck) program(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// language notes what keeps generate from a program whose prompts have pictures or sounds.
+// language notes what keeps generate from a program whose prompts have pictures or sounds, and transcribe from one of speech.
 func (f *fileCheck) language(s *session.Session) {
 	_, parts, err := text.MediaOf(s.Program)
 	switch {
@@ -64,6 +65,10 @@ func (f *fileCheck) language(s *session.Session) {
 		f.note("language model", "", err.Error())
 	case parts && !tokenizer.InFolder(filepath.Dir(f.Model)):
 		f.note("language model", "", "no tokenizer in the folder of the program: generate needs --tokenizer FILE")
+	}
+	family, ok := speech.FamilyOf(s.Program)
+	if ok && (family == speech.Whisper || family == speech.Transducer) && !tokenizer.InFolder(filepath.Dir(f.Model)) {
+		f.note("speech", "", "no tokenizer in the folder of the program: transcribe needs --tokenizer FILE")
 	}
 }
 

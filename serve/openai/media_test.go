@@ -48,6 +48,9 @@ func uri(t *testing.T, name string) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b)
 }
 
+// bare returns the base64 of a data URI.
+func bare(uri string) string { return uri[strings.Index(uri, ",")+1:] }
+
 // seen returns what the library answers to a question about pictures.
 func seen(t *testing.T, question string, names ...string) string {
 	t.Helper()
@@ -97,12 +100,19 @@ func TestPictures(t *testing.T) {
 			`{"type":"image_url","image_url":{"url":%q}},{"type":"text","text":"What?"}]}],"max_tokens":10,"temperature":0}`, a, b), two, 23},
 		{"response", "/v1/responses", fmt.Sprintf(`{"input":[{"role":"user","content":[{"type":"input_image","image_url":%q,"detail":"auto"},`+
 			`{"type":"input_text","text":"What?"}]}],"max_output_tokens":10,"temperature":0}`, a), one, 23},
+		{"Ollama's chat", "/api/chat", fmt.Sprintf(`{"messages":[{"role":"user","content":"What?","images":[%q,%q]}],"stream":false,`+
+			`"options":{"num_predict":10,"temperature":0}}`, bare(a), bare(b)), two, 0},
+		{"Ollama's text", "/api/generate", fmt.Sprintf(`{"prompt":"What?","images":[%q],"stream":false,"options":{"num_predict":10,"temperature":0}}`,
+			bare(a)), one, 0},
 	} {
 		status, data := ask(t, p, "POST", c.path, strings.Replace(c.body, "{", `{"model":"lm",`, 1))
 		var got struct {
 			Choices []struct{ Message struct{ Content string } }
 			Output  []struct{ Content []struct{ Text string } }
-			Usage   struct {
+
+			Message  struct{ Content string }
+			Response string
+			Usage    struct {
 				Prompt  int `json:"prompt_tokens"`
 				Details struct {
 					Cached int `json:"cached_tokens"`
@@ -115,7 +125,7 @@ func TestPictures(t *testing.T) {
 		answer := ""
 		if got.Choices != nil {
 			answer = got.Choices[0].Message.Content
-		} else {
+		} else if answer = got.Message.Content + got.Response; got.Output != nil {
 			answer = got.Output[0].Content[0].Text
 		}
 		if answer != c.want || got.Choices != nil && got.Usage.Details.Cached < c.cached {

@@ -226,3 +226,32 @@ func TestWebPageChats(t *testing.T) {
 		{"fits", "", "document.documentElement.scrollWidth <= innerWidth", "true"},
 	})
 }
+
+// A picture that is dropped into a chat is part of the message, and is not kept with it.
+func TestWebPageSees(t *testing.T) {
+	const folder = "../../../../text/testdata/pictures/"
+	m := model("eyes", folder+"model.pte")
+	m.Tokenizer, m.Template = folder, "gemma"
+	picture, err := os.ReadFile(folder + "a.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, nil, m)
+	b := browsertest.Open(t, r.url+"/#chat", 390)
+	drop := "(d => { d.items.add(new File([Uint8Array.from(atob('" + base64.StdEncoding.EncodeToString(picture) + "'), c => c.charCodeAt(0))], 'a.png', { type: 'image/png' })); " +
+		"document.getElementById('chat-drop').dispatchEvent(new DragEvent('drop', { dataTransfer: d })) })(new DataTransfer())"
+	const waiting = "document.querySelectorAll('#chat-pictures img').length"
+	b.Play([]browsertest.Step{
+		{"a model that sees", "document.getElementById('chat-max').value = 8", "document.getElementById('chat-drop').hidden", "false"},
+		{"two pictures", drop + ";" + drop, waiting, "2"},
+		{"one removed", "document.querySelector('#chat-pictures img').click()", waiting, "1"},
+		{"a message", "document.getElementById('chat-text').value = 'What?'; document.getElementById('chat-send').click()",
+			"!document.getElementById('chat-send').disabled && document.getElementById('chat-fault').textContent + [...document.querySelectorAll('#chat-log .message')].map(m => m.classList[1] + m.querySelectorAll('img').length).join()",
+			"user1,assistant0"},
+		{"none is left", "", waiting, "0"},
+		{"it was seen", "", "/^[0-9]+ tokens/.test(document.getElementById('chat-rate').textContent)", "true"},
+		{"is not kept", "", "localStorage.getItem('etrun-chats').includes('base64')", "false"},
+		{"fits", "", "document.documentElement.scrollWidth <= innerWidth", "true"},
+	})
+	b.Shot("server-chat-picture-390")
+}

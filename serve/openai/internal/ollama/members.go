@@ -40,7 +40,7 @@ var shared = requests.Object{
 // ChatMembers are those of /api/chat.
 var ChatMembers = with(requests.Object{
 	"messages": requests.Inside(requests.Object{
-		"role": {}, "content": {}, "thinking": {}, "tool_name": {}, "tool_call_id": {}, "images": requests.No(noMedia, "[]"),
+		"role": {}, "content": {}, "thinking": {}, "tool_name": {}, "tool_call_id": {}, "images": {},
 		"tool_calls": requests.Inside(requests.Object{"id": {}, "type": requests.Inert, "function": requests.Inside(requests.Object{
 			"name": {}, "arguments": {}, "index": requests.Inert, "description": requests.Inert}, 0)}, toolcall.MaxTools),
 	}, maxMessages),
@@ -50,7 +50,7 @@ var ChatMembers = with(requests.Object{
 
 // GenerateMembers are those of /api/generate.
 var GenerateMembers = with(requests.Object{
-	"prompt": {}, "system": {}, "raw": {}, "images": requests.No(noMedia, "[]"),
+	"prompt": {}, "system": {}, "raw": {}, "images": {},
 	"suffix": requests.No("a text is continued at its end", `""`), "template": requests.No(noFiles, `""`),
 	"context": requests.No("want /api/chat with the messages", "[]"),
 	"width":   requests.No(noMedia, "0"), "height": requests.No(noMedia, "0"), "steps": requests.No(noMedia, "0"),

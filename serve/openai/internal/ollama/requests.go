@@ -47,6 +47,7 @@ type Chat struct {
 type message struct {
 	Role     string           `json:"role"`
 	Content  requests.Content `json:"content"`
+	Images   []string         `json:"images"` // files in base64
 	Thinking string           `json:"thinking"`
 	Tool     string           `json:"tool_name"`
 	CallID   string           `json:"tool_call_id"`
@@ -62,9 +63,10 @@ type message struct {
 // Generate is the body of /api/generate.
 type Generate struct {
 	common
-	Prompt string `json:"prompt"`
-	System string `json:"system"`
-	Raw    bool   `json:"raw"`
+	Prompt string   `json:"prompt"`
+	System string   `json:"system"`
+	Images []string `json:"images"`
+	Raw    bool     `json:"raw"`
 }
 
 // Name returns the name of a model without the tag that all have.
@@ -216,8 +218,10 @@ func (r *Generate) Style() *answer.Style { return &generateStyle }
 // Job implements requests.Body. A prompt is a message of the user, unless it is raw or the model has no template.
 func (r *Generate) Job(m *forms.Maker) (*requests.Job, error) {
 	switch {
-	case r.Prompt == "" && r.System == "":
+	case r.Prompt == "" && r.System == "" && len(r.Images) == 0:
 		return r.load(&generateStyle), nil
+	case r.Raw && len(r.Images) > 0:
+		return nil, fault.Refused("raw", "together with images")
 	case r.Raw && r.System != "":
 		return nil, fault.Refused("raw", "together with system")
 	}
@@ -235,7 +239,13 @@ func (r *Generate) Job(m *forms.Maker) (*requests.Job, error) {
 					chat.Messages = append(chat.Messages, requests.Message{Role: x.role, Content: &requests.Content{Text: x.text}})
 				}
 			}
-			return nil
+			if len(r.Images) == 0 {
+				return nil
+			}
+			if r.Prompt == "" {
+				chat.Messages = append(chat.Messages, requests.Message{Role: "user", Content: &requests.Content{}})
+			}
+			return chat.Messages[len(chat.Messages)-1].Content.AddPictures("images", r.Images)
 		})
 	}
 	var j *requests.Job
@@ -243,7 +253,7 @@ func (r *Generate) Job(m *forms.Maker) (*requests.Job, error) {
 	switch {
 	case r.Raw:
 		j, err = plain()
-	case r.System != "":
+	case r.System != "" || len(r.Images) > 0:
 		j, err = chat()
 	default:
 		j, err = either(chat, plain, func(m *requests.Model) bool { return m.Template == nil })
@@ -257,6 +267,9 @@ func messagesOf(list []message) ([]requests.Message, error) {
 	var open []toolcall.Call // without a result
 	for i, m := range list {
 		out := requests.Message{Role: m.Role, Content: &list[i].Content, Reasoning: m.Thinking}
+		if err := out.Content.AddPictures(fmt.Sprintf("messages[%d].images", i), m.Images); err != nil {
+			return nil, err
+		}
 		if len(m.Calls) > 0 {
 			open = nil
 		}

@@ -89,6 +89,21 @@ func (c *content) add(place, which string, p *contentPart, texts []string) error
 	return err
 }
 
+// AddPictures adds pictures in base64 before the text.
+func (c *content) AddPictures(place string, list []string) error {
+	if len(list) > maxMedia {
+		return fault.Refused(place, "more than %d pictures", maxMedia)
+	}
+	for i, data := range list {
+		file, err := decoded(place, fmt.Sprintf("picture %d", i), data)
+		if err != nil {
+			return err
+		}
+		c.media = append(c.media, medium{kind: text.Picture, place: place, file: file})
+	}
+	return nil
+}
+
 // picture returns the file of a data URI. Nothing is fetched.
 func (p *contentPart) picture(place, which string) ([]byte, error) {
 	var url string

@@ -2,6 +2,7 @@
 // Conversations with language models, as streams of server-sent events. This browser keeps them.
 const chat = (function () {
   const KEY = "etrun-chats", KEPT = 50;
+  let pictures = []; // of the next message, as data URIs
   let now = fresh(), stop = null; // the conversation that is shown, and how its stream ends
 
   function fresh() {
@@ -21,7 +22,7 @@ const chat = (function () {
   function keep(list) {
     for (list = list.slice(0, KEPT); ; list.pop()) {
       try {
-        localStorage.setItem(KEY, JSON.stringify(list));
+        localStorage.setItem(KEY, JSON.stringify(list, (key, value) => (key === "pictures" ? undefined : value)));
         break;
       } catch {
         if (!list.length) return;
@@ -58,12 +59,48 @@ const chat = (function () {
       if (m.role === "user" || m.plain) {
         parts.text.className = "plain";
         parts.text.textContent = m.content;
+        thumbnails(m.pictures || [], parts.text);
+        if (m.seen && !m.pictures) element("div", "(pictures are not kept with earlier chats)", parts.text, { class: "soft" });
       } else {
         markdown.show(m.content, parts.text);
       }
     };
     parts.show();
     return { ...parts, box };
+  }
+
+  function thumbnails(list, parent) {
+    return list.map((src) => element("img", null, parent, { src, alt: "picture", class: "picture" }));
+  }
+
+  function showPictures() {
+    one("chat-pictures").replaceChildren();
+    thumbnails(pictures, one("chat-pictures")).forEach((image, i) => {
+      image.title = "remove this picture";
+      image.addEventListener("click", () => {
+        pictures.splice(i, 1);
+        showPictures();
+      });
+    });
+  }
+
+  async function add(files) {
+    for (const f of files) {
+      if (!f.type.startsWith("image/")) continue;
+      pictures.push(await new Promise((done, fail) => {
+        const reader = new FileReader();
+        reader.addEventListener("load", () => done(reader.result));
+        reader.addEventListener("error", () => fail(reader.error));
+        reader.readAsDataURL(f);
+      }));
+    }
+    showPictures();
+  }
+
+  // The content of a message for the server.
+  function content(m) {
+    if (!m.pictures) return m.content;
+    return [...m.pictures.map((url) => ({ type: "image_url", image_url: { url } })), { type: "text", text: m.content }];
   }
 
   // The conversation with the buttons of its messages.
@@ -76,6 +113,8 @@ const chat = (function () {
         button("edit", () => {
           if (stop) return;
           one("chat-text").value = m.content;
+          pictures = m.pictures || [];
+          showPictures();
           one("chat-text").focus();
           now.messages.length = i;
           draw();
@@ -160,7 +199,7 @@ const chat = (function () {
 
   async function reply() {
     const system = one("chat-system").value.trim(), chat = now, m = { role: "assistant", content: "" };
-    const messages = [...(system ? [{ role: "system", content: system }] : []), ...chat.messages.map(({ role, content }) => ({ role, content }))];
+    const messages = [...(system ? [{ role: "system", content: system }] : []), ...chat.messages.map((m) => ({ role: m.role, content: content(m) }))];
     await run("/v1/chat/completions", { ...body(), messages }, m);
     if (chat !== now) return; // another one was begun meanwhile
     if (m.content || m.thought) chat.messages.push(m);
@@ -174,7 +213,9 @@ const chat = (function () {
       bubble({ role: "user", content: text });
       return run("/v1/completions", { ...body(), prompt: text }, { role: "assistant", content: text, plain: true });
     }
-    now.messages.push({ role: "user", content: text });
+    now.messages.push({ role: "user", content: text, ...(pictures.length ? { pictures, seen: true } : {}) });
+    pictures = [];
+    showPictures();
     draw();
     return reply();
   }
@@ -197,6 +238,19 @@ const chat = (function () {
     e.preventDefault();
     one("chat-ask").requestSubmit();
   });
+  const drop = one("chat-drop"), file = one("chat-file");
+  file.addEventListener("change", async () => {
+    await add(file.files);
+    file.value = "";
+  });
+  drop.addEventListener("dragover", (e) => { e.preventDefault(); drop.classList.add("over"); });
+  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
+  drop.addEventListener("drop", (e) => {
+    e.preventDefault();
+    drop.classList.remove("over");
+    add(e.dataTransfer.files);
+  });
+  one("chat-text").addEventListener("paste", (e) => drop.hidden || add(e.clipboardData.files));
   one("chat-stop").addEventListener("click", () => stop && stop.abort());
   one("chat-new").addEventListener("click", () => begin(fresh()));
   one("chat-kept").addEventListener("change", () => {
@@ -218,6 +272,11 @@ const chat = (function () {
     const m = models.list().find((x) => x.name === one("chat-model").value), form = one("chat-form"), chats = !m || m.chats;
     form.querySelector("[value=chat]").disabled = !chats;
     if (!chats) form.value = "text";
+    drop.hidden = !m || !m.sees;
+    if (drop.hidden) {
+      pictures = [];
+      showPictures();
+    }
     one("chat-note").textContent = chats ? "" : "This model has no chat template: it continues the text that you send.";
   }
 

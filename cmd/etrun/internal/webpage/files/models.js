@@ -20,6 +20,7 @@ const models = (function () {
       m.text = texts.has(m.name);
       m.vectors = m.text && texts.get(m.name).includes("embedding");
       m.chats = m.text && texts.get(m.name).includes("chat");
+      m.sees = m.chats && texts.get(m.name).includes("vision");
       m.speech = m.text && texts.get(m.name).includes("transcription");
       m.sounds = m.speech || m.text && ["voice_detection", "diarization"].some((c) => texts.get(m.name).includes(c));
       m.translates = m.text && texts.get(m.name).includes("translation");
