@@ -182,7 +182,7 @@ func newInspect(a *app) *cobra.Command {
 			return i.several(c.Context(), args)
 		},
 	}
-	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates")
+	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates, and the nodes of quantized delegates with their scales and zero points")
 	c.Flags().BoolVar(&lowered, "lowered", false,
 		"also show each instruction's region, or why it has none, and the regions that were not lowered")
 	c.Flags().StringVar(&weight.name, "weight", "", "write the constant `NAME`, as etrun view shows it, to the file of -o instead: the elements as stored, packed ones as int8")

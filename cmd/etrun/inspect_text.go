@@ -13,6 +13,8 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
+	"github.com/etrun-go/etrun/delegate"
 )
 
 // print writes the report as text, one screen for a usual program. Unless all is set,
@@ -186,7 +188,7 @@ func (m *methodReport) printDelegates(t *tabwriter.Writer, all bool) {
 		if last > i {
 			at = fmt.Sprintf("%d–%d, identical", i, last)
 		}
-		m.Delegates[i].print(t, at)
+		m.Delegates[i].print(t, at, all)
 		i = last + 1
 	}
 }
@@ -198,7 +200,7 @@ func (d *delegateReport) alike(e *delegateReport) bool {
 		slices.Equal(d.info.Facts, e.info.Facts)
 }
 
-func (d *delegateReport) print(t *tabwriter.Writer, at string) {
+func (d *delegateReport) print(t *tabwriter.Writer, at string, all bool) {
 	fmt.Fprintf(t, "    %s  %s: payload %s, %s", at, cli.Printable(d.ID), bytesize.Format(int64(d.PayloadBytes)), cli.Count(d.Calls, "call", "calls"))
 	if !d.Available {
 		fmt.Fprint(t, ", missing")
@@ -211,6 +213,31 @@ func (d *delegateReport) print(t *tabwriter.Writer, at string) {
 		fmt.Fprintf(t, "       %s: %s\n", f[0], f[1])
 	}
 	printNodes(t, d.Nodes)
+	if all {
+		printScales(t, d.info.Nodes)
+	}
+}
+
+// printScales lists a delegate's nodes with the scales and zero points of their values, if any has some.
+func printScales(t *tabwriter.Writer, nodes []delegate.Node) {
+	is := func(a delegate.Attribute) bool {
+		return strings.Contains(a.Name, "scale") || strings.Contains(a.Name, "zero point")
+	}
+	if !slices.ContainsFunc(nodes, func(n delegate.Node) bool { return slices.ContainsFunc(n.Attributes, is) }) {
+		return
+	}
+	for i, n := range nodes {
+		var scales []string
+		for _, a := range n.Attributes {
+			if is(a) {
+				scales = append(scales, a.Name+" "+valuetext.Text(a.Value))
+			}
+		}
+		fmt.Fprintf(t, "         %d %s: %s\n", i, cli.Printable(n.Name), cli.Printable(n.Detail))
+		if len(scales) > 0 {
+			fmt.Fprintf(t, "             %s\n", cli.Printable(strings.Join(scales, ", ")))
+		}
+	}
 }
 
 // printNodes counts a delegate's nodes by name, the most frequent first.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
@@ -222,6 +223,39 @@ func TestQuantizeAuto(t *testing.T) {
 	}
 	if ratios[1] < ratios[0] {
 		t.Errorf("auto has %v dB with the layers of q8, which has %v", ratios[1], ratios[0])
+	}
+}
+
+// The values of a quantized program are beside those of the one of floats, and inspect shows their scales.
+func TestQuantizedLayers(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	images, _ := digitImages(t)
+	for _, scheme := range []string{"--scheme q8", "--scheme dq8 --all"} {
+		to := filepath.Join(t.TempDir(), "out.pte")
+		code, _, notes := quantized(append(strings.Fields(scheme), digits, "-o", to, "--calibrate", imageFolder(t, images, 20))...)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, %s", scheme, code, notes)
+		}
+		for _, files := range [][2]string{{digits, to}, {to, digits}} {
+			var out, notes bytes.Buffer
+			args := []string{"compare", files[0], files[1], "--input", filepath.Join(imageFolder(t, images, 1), "00.bin"), "--layer", "--json"}
+			code := run(args, strings.NewReader(""), &out, &notes)
+			var r compare.Report
+			must(t, json.Unmarshal(out.Bytes(), &r))
+			if code != 6 || r.Layer == nil || len(r.Layer.Nearest) < 8 || files[1] == to && len(r.Layer.Nearest) < r.Layer.Values-1 {
+				t.Fatalf("%s: exit code %d, %s%s, want all values beside others", scheme, code, out.String(), notes.String())
+			}
+			for _, n := range r.Layer.Nearest {
+				if n.DB < 20 || n.To.Instruction < 0 {
+					t.Errorf("%s: %v, output %d: %v dB beside %v, want 20", scheme, n.Place, n.Output, n.DB, n.To)
+				}
+			}
+		}
+		var out, notesOf bytes.Buffer
+		if run([]string{"inspect", "-v", to}, strings.NewReader(""), &out, &notesOf); !strings.Contains(out.String(), "filter scales ") ||
+			scheme == "--scheme q8" && !strings.Contains(out.String(), "output scale 0.0") {
+			t.Errorf("%s: inspect shows no scales: %s%s", scheme, out.String(), notesOf.String())
+		}
 	}
 }
 

@@ -72,14 +72,7 @@ func dependences(list []Written) []bits {
 // look searches for a value of B.
 func (s *search) look(i int) {
 	w := &s.b[i]
-	for _, from := range w.from {
-		if s.matches[from] != nil {
-			s.nearest[i] = append(s.nearest[i], from)
-		} else {
-			s.nearest[i] = append(s.nearest[i], s.nearest[from]...)
-		}
-	}
-	s.nearest[i] = unique(s.nearest[i])
+	s.computedFrom(i)
 	c := newCandidate(w)
 	if c == nil || len(s.bySize[len(c.numbers)]) == 0 {
 		return
@@ -98,6 +91,18 @@ func (s *search) look(i int) {
 		s.last, s.traced.found[w.Value] = i, s.best(c, found)
 	}
 	s.traced.Looked++
+}
+
+// computedFrom collects the nearest values with matches that value i of B is computed from.
+func (s *search) computedFrom(i int) {
+	for _, from := range s.b[i].from {
+		if s.matches[from] != nil {
+			s.nearest[i] = append(s.nearest[i], from)
+		} else {
+			s.nearest[i] = append(s.nearest[i], s.nearest[from]...)
+		}
+	}
+	s.nearest[i] = unique(s.nearest[i])
 }
 
 // find returns the values of A that a value of B is equal to, and that follow from the same values. If the nearest of

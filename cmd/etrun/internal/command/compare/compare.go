@@ -62,6 +62,10 @@ and depends on the values in which those were found that B's value is computed f
 those before them. Values with fewer than 8 elements, or with all elements equal, prove
 nothing about others. The first value that is not found, and from which nothing is computed that is
 found, is the first different layer. There only the outputs decide about the exit code.
+
+If one of the programs is quantized, each of its values is printed beside the nearest one of the
+other program, with the ratio of signal to noise in dB; 8-bit values are compared as the numbers
+that they mean.
 `
 
 // New returns the command.

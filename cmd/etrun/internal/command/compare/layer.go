@@ -15,9 +15,10 @@ import (
 // layerReport is the result of --layer.
 type layerReport struct {
 	*layers.Result
-	other  bool           // the programs have different instructions
-	Traced *layers.Traced `json:"by_value,omitempty"` // for programs with different instructions
-	Note   string         `json:"note,omitempty"`     // values that were not compared
+	other   bool           // the programs have different instructions
+	Traced  *layers.Traced `json:"by_value,omitempty"` // for programs with different instructions
+	Nearest []layers.Near  `json:"nearest,omitempty"`  // values of a quantized program beside those of one of floats, in order
+	Note    string         `json:"note,omitempty"`     // values that were not compared
 }
 
 // layers compares the results of all instructions of two programs.
@@ -29,6 +30,7 @@ func (p *compareCommand) layers(ctx context.Context, a, b *side) *layerReport {
 		r.Add(traced)
 		r.Earlier(traced, b.kept.List)
 	}
+	r.quantized(ctx, a, b)
 	r.name(p, a, b)
 	r.hide(b.kept.List)
 	if left := r.Values - r.Compared; r.other && left > 0 && ctx.Err() == nil {
@@ -36,6 +38,26 @@ func (p *compareCommand) layers(ctx context.Context, a, b *side) *layerReport {
 			"that is computed from the same values", cli.Count(left, "value has", "values have"))
 	}
 	return r
+}
+
+// quantized finds the nearest values if one of the programs has quantized layers, and the other one has none.
+func (r *layerReport) quantized(ctx context.Context, a, b *side) {
+	scales, is := [2]layers.Scales{{}, {}}, [2]bool{}
+	for i, of := range []*side{a, b} {
+		for _, st := range of.Steps {
+			if m, ok := st.Callee.(*etrun.Method); ok {
+				is[i] = scales[i].Add(m) || is[i]
+			}
+		}
+	}
+	switch {
+	case !r.other || is[0] == is[1]:
+	case is[0]: // it has fewer results: those before bounds are not among them
+		r.Nearest = layers.Nearest(ctx, b.kept, a.kept, scales[1], scales[0])
+	default:
+		r.Nearest = layers.Nearest(ctx, a.kept, b.kept, scales[0], scales[1])
+	}
+	r.Compared = max(r.Compared, len(r.Nearest))
 }
 
 // name adds the layers of the places that are reported.
@@ -114,6 +136,9 @@ func (r *layerReport) hide(list []layers.Written) {
 	r.Note = fmt.Sprintf("the nodes of delegate %d are not visible on this device", r.First.Delegate)
 }
 
+// maxNearest is how many values are printed beside their nearest ones; --json has all.
+const maxNearest = 200
+
 func (r *layerReport) print(a *cli.App) {
 	fmt.Fprintf(a.Out, "layer: %d of %s compared, %d equal", r.Compared, cli.Count(r.Values, "value", "values"), r.Equal)
 	if r.First == nil && r.Compared > 0 && (r.Traced == nil || r.Traced.First == nil) {
@@ -122,6 +147,17 @@ func (r *layerReport) print(a *cli.App) {
 	fmt.Fprintln(a.Out)
 	if r.Note != "" {
 		a.Note("%s", r.Note)
+	}
+	for i, n := range r.Nearest {
+		if i == maxNearest {
+			fmt.Fprintf(a.Out, "  … %d more, see --json\n", len(r.Nearest)-i)
+			break
+		}
+		fmt.Fprintf(a.Out, "  %5.1f dB  %s, output %d %s\n            beside %s\n", float64(n.DB), cli.Printable(n.Place.String()), n.Output, n.Type,
+			cli.Printable(n.To.String()))
+	}
+	if len(r.Nearest) > 0 {
+		return
 	}
 	if r.Unequal != nil && (r.First == nil || r.Unequal.Place != r.First.Place || r.Unequal.Output != r.First.Output) {
 		printDifference(a, "first not equal", r.Unequal)
