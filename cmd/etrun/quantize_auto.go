@@ -33,6 +33,7 @@ const (
 	trialCalls  = 16       // that a trial runs, unless a sequence has more
 	trialBytes  = 64 << 20 // of their outputs
 	trialLayers = 512      // that are measured alone: those with the most noise
+	fewNumbers  = 1000     // of outputs, below which errors often cancel by chance
 	leastGain   = 0.99     // a step is taken if the noise is at most this part of what it was
 	leastShare  = 200      // a step takes at least this part of the program's time, as the layer's neighbours are converted
 )
@@ -78,7 +79,7 @@ func (w *quantizing) prepareTrials(ctx context.Context) error {
 	}
 	defer s.Close()
 	w.tuning.alone, w.tuning.most = make(map[int]output.Number), math.Inf(-1)
-	bytes := 0
+	bytes, numbers := 0, 0
 	for _, i := range w.trialCalls(s.KeepsState()) {
 		if bytes > trialBytes {
 			break
@@ -90,10 +91,14 @@ func (w *quantizing) prepareTrials(ctx context.Context) error {
 		for k, v := range outputs {
 			outputs[k] = session.Clone(v)
 			if v.Kind == tensor.KindTensor {
-				bytes += v.Tensor.NBytes()
+				bytes, numbers = bytes+v.Tensor.NBytes(), numbers+v.Tensor.Numel()
 			}
 		}
 		w.tuning.calls, w.tuning.floats = append(w.tuning.calls, i), append(w.tuning.floats, outputs)
+	}
+	if numbers < fewNumbers {
+		w.Say("warning: the outputs by which auto chooses are %d numbers, fewer than %d: errors may cancel there by chance, and other inputs lose more; "+
+			"measure these, or use more files of --calibrate", numbers, fewNumbers)
 	}
 	return nil
 }
