@@ -65,10 +65,11 @@ func (f *file) setData(data []byte) *file {
 
 // reading describes how to read a file and the formats it may have.
 type reading struct {
-	limit int64 // bytes
-	mmap  bool
-	want  []pte.Format
-	check func(name string, data []byte) error // see WithFileCheck; may be nil
+	limit  int64 // bytes
+	mmap   bool
+	leases bool // map files that cannot change
+	want   []pte.Format
+	check  func(name string, data []byte) error // see WithFileCheck; may be nil
 }
 
 // checkSize returns an error for a size above the limit, before anything is allocated.
@@ -89,11 +90,11 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 		return nil, openError(err)
 	}
 	defer f.Close()
-	if size, regular := f.Size(); r.mmap && regular && size > 0 {
-		m, err := cpu.MapFile(f.OS(), size)
-		if err != nil {
-			return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
-		}
+	m, err := r.mapFile(f)
+	if err != nil {
+		return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
+	}
+	if m != nil {
 		return &file{path: path, data: m.Bytes(), pages: []*cpu.Mapping{m}}, nil
 	}
 	read := &file{path: path}
@@ -104,6 +105,24 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 	}
 	return read.setData(b), nil
 }
+
+// mapFile maps a file, or returns nil if it is to be read.
+func (r reading) mapFile(f *openfile.File) (*cpu.Mapping, error) {
+	size, regular := f.Size()
+	switch {
+	case !regular || size == 0:
+		return nil, nil
+	case r.mmap:
+		return cpu.MapFile(f.OS(), size)
+	case r.leases && size >= leasedBytes:
+		m, _ := cpu.MapLeased(f.OS(), size) // without a lease the file is read
+		return m, nil
+	}
+	return nil, nil
+}
+
+// leasedBytes is the size from which mapping a file saves more time than its lease takes.
+const leasedBytes = 1 << 20
 
 // openError adds the class to an error, except to one that prevented reading at all.
 func openError(err error) error {

@@ -37,6 +37,7 @@ type config struct {
 	strict        bool
 	reuse         bool // of the inputs' memory
 	mmap          bool
+	leases        bool                                 // see WithLeases
 	checkFile     func(name string, data []byte) error // see WithFileCheck
 	lowering      Lowering
 	asWritten     bool // exporter faults are not repaired
@@ -91,7 +92,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 	if c.maxMemory > 0 && !c.mmap {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
-	return reading{limit: limit, mmap: c.mmap, want: want, check: c.checkFile}
+	return reading{limit: limit, mmap: c.mmap, leases: c.leases, want: want, check: c.checkFile}
 }
 
 // PlanMode selects the memory plan of a method.
@@ -179,6 +180,11 @@ func WithConstants() Option { return func(c *config) { c.keepConstants = true } 
 // program is open: if one is truncated, the process crashes. They are unmapped by Close, or when the
 // program and its methods are unreachable.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
+
+// WithLeases maps files of at least 1 MiB that cannot change under the program, and reads others. Linux lets whoever wants to
+// write to such a file wait, for about 200 ms, until the program has copied it (a read lease, see fcntl(2)). It has to belong to
+// the user of the process, nobody may have it open for writing, and its file system must be a local one.
+func WithLeases() Option { return func(c *config) { c.leases = true } }
 
 // WithFileCheck calls check with the bytes of each file, the program's and those of external data, before
 // anything but their first bytes is read: they are the bytes that are used. With [WithMmap] a file that is

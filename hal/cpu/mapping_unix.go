@@ -13,8 +13,9 @@ import (
 // Mapping is memory outside the Go heap: a mapped file or bytes that were read, which are read-only,
 // or plain memory. Writing to the former faults, and so does reading a mapped file that was truncated.
 type Mapping struct {
-	once  sync.Once
-	bytes []byte
+	mu      sync.Mutex
+	bytes   []byte
+	closing chan struct{} // of a lease, see [MapLeased]
 }
 
 // MapFile maps the first size bytes of f, which may be closed afterwards.
@@ -69,10 +70,14 @@ func (m *Mapping) Bytes() []byte { return m.bytes }
 
 // Close unmaps the memory. Closing twice is allowed.
 func (m *Mapping) Close() {
-	m.once.Do(func() {
-		if b := m.bytes; len(b) > 0 {
-			_ = unix.MunmapPtr(unsafe.Pointer(&b[0]), uintptr(cap(b))) // fails only for addresses that are not mapped
-		}
-		m.bytes = nil
-	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.bytes) == 0 {
+		return
+	}
+	if m.closing != nil {
+		close(m.closing)
+	}
+	_ = unix.MunmapPtr(unsafe.Pointer(&m.bytes[0]), uintptr(cap(m.bytes))) // fails only for addresses that are not mapped
+	m.bytes = nil
 }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package cpu
+
+import (
+	"errors"
+	"os"
+)
+
+// MapLeased fails: only Linux has leases.
+func MapLeased(*os.File, int64) (*Mapping, error) { return nil, errors.ErrUnsupported }
