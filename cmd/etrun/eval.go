@@ -43,7 +43,7 @@ character error rate.
 `
 
 func newEval(a *app) *cobra.Command {
-	e := &evalCommand{app: a, Options: session.Options{Say: a.NoteOnce()}, classes: outcome{app: a}}
+	e := &evalCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Local: true}, classes: outcome{app: a}}
 	c := &cobra.Command{
 		Use:   "eval MODEL.pte FOLDER",
 		Short: "Measure the accuracy of a classifier on labelled files",

@@ -72,7 +72,7 @@ and its state goes on from line to line, unless --reset is set.
 
 // newRun returns the command that runs a program; the root command is one, too.
 func newRun(a *app) *cobra.Command {
-	r := &runCommand{outcome: outcome{app: a}, Options: session.Options{Say: a.Note}}
+	r := &runCommand{outcome: outcome{app: a}, Options: session.Options{Say: a.Note, Local: true}}
 	c := &cobra.Command{
 		Use:               "run MODEL.pte",
 		Short:             "Run a program; same as etrun MODEL.pte",

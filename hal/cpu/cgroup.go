@@ -13,6 +13,44 @@ import (
 // there is none.
 func Quota() (processors float64, limited bool) { return quota(os.DirFS("/")) }
 
+// Memory returns the bytes of memory that the process can have: the machine's, or the limit of its control groups
+// (memory.max or memory.limit_in_bytes). It is 0 if they are not known.
+func Memory() int64 { return memory(os.DirFS("/")) }
+
+func memory(root fs.FS) (bytes int64) {
+	for line := range lines(root, "proc/meminfo") {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" { // in KiB
+			n, _ := strconv.ParseInt(fields[1], 10, 53)
+			bytes = n << 10
+		}
+	}
+	if limit, limited := memories.least(root); limited && (bytes == 0 || limit < float64(bytes)) {
+		bytes = int64(limit)
+	}
+	return bytes
+}
+
+// controller limits a resource of groups. Its limits are read by the functions for cgroup v2 and v1.
+type controller struct {
+	name   string
+	v2, v1 func(root fs.FS, dir string) (float64, bool)
+}
+
+var (
+	processors = controller{"cpu", limitV2, limitV1}
+	memories   = controller{"memory", number("memory.max"), number("memory.limit_in_bytes")}
+)
+
+// number returns a reader of limits that are the number in a file.
+func number(name string) func(root fs.FS, dir string) (float64, bool) {
+	return func(root fs.FS, dir string) (float64, bool) {
+		for line := range lines(root, path.Join(dir, name)) { // "max" means no limit
+			return ratio(line, "1")
+		}
+		return 0, false
+	}
+}
+
 // group is a directory of a cgroup hierarchy that contains the process, and the reader of its
 // limit.
 type group struct {
@@ -20,8 +58,11 @@ type group struct {
 	limit      func(root fs.FS, dir string) (float64, bool)
 }
 
-func quota(root fs.FS) (least float64, limited bool) {
-	for _, g := range groups(root) {
+func quota(root fs.FS) (float64, bool) { return processors.least(root) }
+
+// least returns the least limit of the process's groups and their ancestors.
+func (c controller) least(root fs.FS) (least float64, limited bool) {
+	for _, g := range c.groups(root) {
 		for dir := g.dir; ; dir = path.Dir(dir) {
 			if q, ok := g.limit(root, path.Join(g.mount, dir)); ok && (!limited || q < least) {
 				least, limited = q, true
@@ -36,8 +77,8 @@ func quota(root fs.FS) (least float64, limited bool) {
 
 // groups returns the process's groups from /proc/self/cgroup, and the mount points of their
 // hierarchies.
-func groups(root fs.FS) (found []group) {
-	v2, v1 := mounts(root)
+func (c controller) groups(root fs.FS) (found []group) {
+	v2, v1 := c.mounts(root)
 	for line := range lines(root, "proc/self/cgroup") {
 		fields := strings.SplitN(line, ":", 3) // hierarchy:controllers:path
 		if len(fields) != 3 {
@@ -45,9 +86,9 @@ func groups(root fs.FS) (found []group) {
 		}
 		switch {
 		case fields[0] == "0" && v2.point != "":
-			found = append(found, group{v2.point, v2.inside(fields[2]), limitV2})
-		case hasWord(fields[1], "cpu") && v1.point != "":
-			found = append(found, group{v1.point, v1.inside(fields[2]), limitV1})
+			found = append(found, group{v2.point, v2.inside(fields[2]), c.v2})
+		case hasWord(fields[1], c.name) && v1.point != "":
+			found = append(found, group{v1.point, v1.inside(fields[2]), c.v1})
 		}
 	}
 	return found
@@ -65,9 +106,9 @@ func (m mount) inside(dir string) string {
 	return "/"
 }
 
-// mounts returns the cgroup v2 hierarchy and the v1 hierarchy of the cpu controller from
+// mounts returns the cgroup v2 hierarchy and the v1 hierarchy of the controller from
 // /proc/self/mountinfo.
-func mounts(root fs.FS) (v2, v1 mount) {
+func (c controller) mounts(root fs.FS) (v2, v1 mount) {
 	for line := range lines(root, "proc/self/mountinfo") {
 		fields, kind, ok := strings.Cut(line, " - ") // …: root is the 4th field, mount point the 5th; type source options
 		where, what := strings.Fields(fields), strings.Fields(kind)
@@ -78,7 +119,7 @@ func mounts(root fs.FS) (v2, v1 mount) {
 		switch {
 		case what[0] == "cgroup2":
 			v2 = m
-		case what[0] == "cgroup" && hasWord(what[2], "cpu"):
+		case what[0] == "cgroup" && hasWord(what[2], c.name):
 			v1 = m
 		}
 	}

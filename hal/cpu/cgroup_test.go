@@ -54,6 +54,26 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+func TestMemory(t *testing.T) {
+	const machine = "MemTotal:        4096 kB\nMemFree: 1 kB\n"
+	for _, c := range []struct {
+		name  string
+		files fstest.MapFS
+		want  int64
+	}{
+		{"not known", files(), 0},
+		{"the machine's", files("proc/meminfo", machine), 4 << 20},
+		{"v2", files("proc/meminfo", machine, "proc/self/cgroup", "0::/a/b\n", "proc/self/mountinfo", mountV2,
+			"sys/fs/cgroup/a/memory.max", "1048576\n", "sys/fs/cgroup/a/b/memory.max", "max\n"), 1 << 20},
+		{"v1, more than there is", files("proc/meminfo", machine, "proc/self/cgroup", "4:memory:/\n", "proc/self/mountinfo", mountV1,
+			"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"), 4 << 20},
+	} {
+		if got := memory(c.files); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestDefaultThreads(t *testing.T) {
 	if n := DefaultThreads(); n < 1 || n > Allowed() {
 		t.Errorf("got %d, want 1 to %d", n, Allowed())

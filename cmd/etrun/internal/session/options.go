@@ -37,8 +37,11 @@ type Options struct {
 	Lower     string // see etrun.Lowering; empty for the default
 	Static    bool   // check only: no packed weights, no open devices
 	Constants bool   // keep the bytes of all constants readable
-	Unfused   bool   // delegates have the nodes of their payloads
-	Values    bool   // observers receive values inside delegates, if exposed
+	// Local commands end with what they run: they map files that cannot change, see [etrun.WithLeases], unless the command line sets
+	// --mmap, and a method may plan as much memory as the machine can spare.
+	Local   bool
+	Unfused bool // delegates have the nodes of their payloads
+	Values  bool // observers receive values inside delegates, if exposed
 	// Check checks the bytes of each file that determines results, before they are used; may be nil.
 	Check func(ctx context.Context, path string, data []byte) error
 	Say   func(format string, args ...any) // writes one line to the user
@@ -255,8 +258,14 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	if o.repair == "off" {
 		options = append(options, etrun.WithoutRepair())
 	}
-	if o.mmap {
+	switch {
+	case o.mmap:
 		options = append(options, etrun.WithMmap())
+	case o.Local && !o.isSet("mmap"):
+		options = append(options, etrun.WithLeases())
+	}
+	if o.Local {
+		options = append(options, etrun.WithLimits(etrun.Limits{PlannedBytes: max(spare(), int64(o.maxMemory))}))
 	}
 	if o.Static || o.Constants {
 		options = append(options, etrun.WithConstants())
@@ -276,6 +285,10 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 		etrun.WithSeed(o.Seed),
 	)...)
 }
+
+// spare is three quarters of the memory of the machine, or of the process's control group, and at least the default of
+// [etrun.Limits]: caches of many positions are planned as a whole, but take memory only as far as they are filled.
+func spare() int64 { return max(cpu.Memory()/4*3, 1<<30) }
 
 // Backends returns the backends of this build.
 func (o *Options) Backends() []delegate.Backend { return o.backends(nil) }

@@ -41,7 +41,7 @@ figures so far.
 
 // New returns the command.
 func New(a *cli.App) *cobra.Command {
-	b := &benchCommand{App: a, Options: session.Options{Say: a.NoteOnce()}}
+	b := &benchCommand{App: a, Options: session.Options{Say: a.NoteOnce(), Local: true}}
 	c := &cobra.Command{
 		Use:   "bench A.pte [B.pte]",
 		Short: "Measure load, latency and memory; compare two programs",

@@ -57,7 +57,7 @@ a folder of sentence-transformers, the files beside it say how vectors are compu
 
 // New returns the command.
 func New(a *cli.App) *cobra.Command {
-	e := &embedCommand{App: a, Options: session.Options{Say: a.Note}}
+	e := &embedCommand{App: a, Options: session.Options{Say: a.Note, Local: true}}
 	c := &cobra.Command{
 		Use:   "embed MODEL.pte [TEXT...]",
 		Short: "Compute vectors of texts",

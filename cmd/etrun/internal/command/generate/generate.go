@@ -51,7 +51,7 @@ of <image> and <audio> in the prompt, or before it. Instruct models want --chat.
 
 // New returns the command.
 func New(a *cli.App) *cobra.Command {
-	g := &generateCommand{App: a, Options: session.Options{Say: a.Note}}
+	g := &generateCommand{App: a, Options: session.Options{Say: a.Note, Local: true}}
 	c := &cobra.Command{
 		Use:   "generate MODEL.pte",
 		Short: "Generate text with a language model",

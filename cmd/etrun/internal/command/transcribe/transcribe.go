@@ -83,7 +83,7 @@ var formats = []string{"text", "json", "srt", "vtt"}
 
 // New returns the command.
 func New(a *cli.App) *cobra.Command {
-	t := &command{App: a, Options: session.Options{Say: a.Note}}
+	t := &command{App: a, Options: session.Options{Say: a.Note, Local: true}}
 	c := &cobra.Command{
 		Use:   "transcribe MODEL.pte --audio FILE",
 		Short: "Write what is said in recordings",
