@@ -67,22 +67,22 @@ func TestSharedWeightsStay(t *testing.T) {
 		}
 		return len(spec.Named)
 	}
-	before := named(low.Data)
-	q, err := compile.OpenQuantization(low.Data, compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1},
+	before := named(low.Data.Bytes())
+	q, err := compile.OpenQuantization(low.Data.Bytes(), compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1},
 		Scheme: lowering.Scheme{Name: lowering.Dynamic8}, Methods: []string{"forward"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out, err := q.Write(lowering.All(lowering.Dynamic8))
-	if err != nil || before == 0 || named(out.Data) != before || !slices.Contains(out.Layers, true) {
+	if err != nil || before == 0 || named(out.Data.Bytes()) != before || !slices.Contains(out.Layers, true) {
 		t.Errorf("%v: layers %v, want the %d keys of before", err, out, before)
 	}
 	o.Methods, o.External = []string{"more"}, true
-	again, err := compile.Lower(context.Background(), low.Data, o)
-	if err != nil || again.Methods[2].Why != "" || named(again.Data) != before || again.External != nil {
+	again, err := compile.Lower(context.Background(), low.Data.Bytes(), o)
+	if err != nil || again.Methods[2].Why != "" || named(again.Data.Bytes()) != before || again.External != nil {
 		t.Fatalf("%v: %+v, want the %d keys of before, and no data file", err, again.Methods, before)
 	}
-	for _, data := range [][]byte{low.Data, out.Data, again.Data} {
+	for _, data := range [][]byte{low.Data.Bytes(), out.Data.Bytes(), again.Data.Bytes()} {
 		for _, fault := range compiletest.Check(from, data) {
 			t.Error(fault)
 		}
@@ -136,7 +136,7 @@ func (q *quantizedFile) run() error {
 	if err != nil || !low.Lowered() {
 		return err
 	}
-	q.float = low.Data
+	q.float = low.Data.Bytes()
 	x, err := compile.OpenQuantization(q.float, compile.QuantizeOptions{By: xnnpack.Writer{Backend: xnnpack.Backend{Engine: xnnpack.EngineGo}},
 		Scheme: q.scheme})
 	if err != nil {
@@ -173,7 +173,7 @@ func (q *quantizedFile) write(x *compile.Quantization) error {
 			return err
 		}
 		again, err := x.Write(of)
-		if err != nil || !bytes.Equal(again.Data, out.Data) {
+		if err != nil || !bytes.Equal(again.Data.Bytes(), out.Data.Bytes()) {
 			return fmt.Errorf("%w: the same layers have different files", err)
 		}
 		n := 0
@@ -186,17 +186,17 @@ func (q *quantizedFile) write(x *compile.Quantization) error {
 			}
 		}
 		if n == 0 {
-			if !bytes.Equal(out.Data, q.float) {
+			if !bytes.Equal(out.Data.Bytes(), q.float) {
 				return errors.New("no layer is quantized, and the file is another one")
 			}
 			continue
 		}
 		q.count(2, 1)
 		q.count(6+slices.Index(lowering.SchemeNames, q.scheme.Name), n)
-		if faults := compiletest.Check(q.from, out.Data); len(faults) > 0 {
+		if faults := compiletest.Check(q.from, out.Data.Bytes()); len(faults) > 0 {
 			return errors.New(faults[0])
 		}
-		if err := q.engines(out.Data); err != nil {
+		if err := q.engines(out.Data.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -75,8 +77,28 @@ func Bytes(name string, data []byte) Source {
 // errors.
 func ReaderAt(name string, from io.ReaderAt, size int64) Source {
 	return Source{name, func(ctx context.Context, r reading) (*file, error) {
+		if f, ok := from.(*openfile.Scratch); ok && size > 0 {
+			return mapScratch(name, f, size, r)
+		}
 		return readSized(ctx, name, io.NewSectionReader(from, 0, size), size, r)
 	}}
+}
+
+// mapScratch maps size bytes of a file that nothing changes.
+func mapScratch(name string, from *openfile.Scratch, size int64, r reading) (*file, error) {
+	if err := r.checkSize(name, size); err != nil {
+		return nil, err
+	}
+	m, err := cpu.MapFile(from.File, size)
+	if err != nil {
+		return nil, &fs.PathError{Op: "mmap", Path: name, Err: err}
+	}
+	f := &file{path: name, data: m.Bytes(), pages: []*cpu.Mapping{m}}
+	if err := r.checkStart(f.data[:min(len(f.data), pte.StartBytes)]); err != nil {
+		f.close()
+		return nil, loadError(name, "", err, ErrFormat)
+	}
+	return f, nil
 }
 
 // readSized reads size bytes, until ctx ends. It checks the format before it reads the rest.

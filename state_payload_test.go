@@ -53,7 +53,7 @@ func weightState(t *testing.T, constant, initial []float32, inPayload bool, chan
 	if err != nil || !lowered.Lowered() {
 		t.Fatal(err)
 	}
-	return lowered.Data
+	return lowered.Data.Bytes()
 }
 
 // TestStateInPayload checks that a state is suspected of being a constant of a payload only if nothing but its own update reads it,

@@ -372,13 +372,13 @@ func runKept(seed uint64, ways []way, count func(counter int, n int)) error {
 	if err != nil {
 		return fmt.Errorf("to a file: %w", err)
 	}
-	if faults := compiletest.Check(data, lowered.Data); len(faults) > 0 {
+	if faults := compiletest.Check(data, lowered.Data.Bytes()); len(faults) > 0 {
 		return errors.New(faults[0])
 	}
 	for _, w := range ways {
 		file := data
 		if strings.HasPrefix(w.name, "file") {
-			file = lowered.Data
+			file = lowered.Data.Bytes()
 		}
 		regions, err := compareKept(list, file, w, seed)
 		if err != nil {

@@ -97,11 +97,12 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	}
 	defer collect.Often()()
 	path := input.Stdin(from)
-	original, data, changes, err := l.readRepaired(ctx, path, l.Options)
+	size, data, changes, err := l.readRepaired(ctx, path, l.output, l.Options)
+	defer data.close()
 	if err != nil {
 		return err
 	}
-	s, err := session.OpenBytes(ctx, path, data, &l.Options)
+	s, err := session.OpenSource(ctx, path, data.source(path), &l.Options)
 	if err != nil {
 		return err
 	}
@@ -110,22 +111,24 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	result, lowered, err := l.lower(ctx, s, data, methods, by)
+	result, err := l.lower(ctx, s, data, methods, by)
 	if err != nil {
 		return err
 	}
-	report := l.report(from, original, result, lowered)
+	defer result.program.close()
+	defer result.constants.close()
+	report := l.report(from, size, result)
 	report.Repairs = changes
 	if err := s.Close(); err != nil { // verification opens one program at a time
 		return err
 	}
 	collect.Loaded()
 	if l.verify && result.Lowered() {
-		if report.Verified, err = l.compare(ctx, s, data, result, lowered); err != nil {
+		if report.Verified, err = l.compare(ctx, s, data, result); err != nil {
 			return err
 		}
 	}
-	if err := l.write(ctx, result, lowered); err != nil {
+	if err := l.write(ctx, result); err != nil {
 		return err
 	}
 	if l.JSON {
@@ -158,20 +161,27 @@ func (l *lowerCommand) checkExternal(from string) error {
 }
 
 // write writes the program, and before it its constants, if they are in a file of their own.
-func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowered []byte) error {
-	if result.External == nil {
+func (l *lowerCommand) write(ctx context.Context, result *loweredFile) error {
+	program := output.Content{Path: l.output, From: result.program}
+	if result.constants == nil {
 		if l.external {
 			l.Say("--external-constants: no lowered program with a constant of 512 bytes or more: no data file is written")
 		}
-		return output.WriteBytes(ctx, l.output, lowered)
+		return output.WriteAll(ctx, program)
 	}
-	constants := output.Content{Path: besideName(l.output), Data: result.External}
-	return output.WriteAll(ctx, constants, output.Content{Path: l.output, Data: lowered})
+	return output.WriteAll(ctx, output.Content{Path: besideName(l.output), From: result.constants}, program)
 }
 
-// lower returns the lowered program, and the bytes of the file with it.
-func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byte, methods []string, by lowering.Writer,
-) (*compile.Result, []byte, error) {
+// loweredFile is a lowered program in its file, which is that of the original if nothing is lowered.
+type loweredFile struct {
+	*compile.Result
+	program   *stored
+	constants *stored // nil without any
+}
+
+// lower lowers a program.
+func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data *stored, methods []string, by lowering.Writer,
+) (*loweredFile, error) {
 	backends := make(map[string]delegate.Backend)
 	for _, b := range l.Backends() {
 		backends[b.ID()] = b
@@ -180,18 +190,24 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 		Named: s.Named, FileBytes: s.FileBytes(),
 		Methods: methods, All: l.all, Portable: l.runtime == forExecuTorch, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
 		External: l.external}
-	program, wrap, err := unbundled(data)
+	program, wrap, err := unbundled(data.data())
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", s.Path, err)
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
 	result, err := compile.Lower(ctx, program, o)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", s.Path, err)
+		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
+	out := &loweredFile{Result: result, program: data}
 	if err := loads(ctx, s, result); err != nil || !result.Lowered() {
-		return result, data, err
+		return out, err
 	}
-	return result, wrap(result.Data), nil
+	if out.program, err = store(l.output, wrap(result.Data)); err == nil && result.External != nil {
+		out.constants, err = store(l.output, result.External)
+	}
+	result.Data, result.External = nil, nil // constants that were computed are not needed any more
+	data.release()
+	return out, err
 }
 
 // addTarget adds the flag of the oldest release that runs the file.

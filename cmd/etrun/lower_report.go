@@ -70,10 +70,10 @@ func besideName(program string) string {
 	return program + ".ptd"
 }
 
-func (l *lowerCommand) report(from string, data []byte, result *compile.Result, lowered []byte) *lowerReport {
-	r := &lowerReport{Schema: "etrun.lower/1", Model: from, Output: l.output, Bytes: len(data), OutputBytes: len(lowered)}
-	if result.External != nil {
-		r.Data, r.DataBytes = besideName(l.output), len(result.External)
+func (l *lowerCommand) report(from string, size int, result *loweredFile) *lowerReport {
+	r := &lowerReport{Schema: "etrun.lower/1", Model: from, Output: l.output, Bytes: size, OutputBytes: len(result.program.data())}
+	if result.constants != nil {
+		r.Data, r.DataBytes = besideName(l.output), len(result.constants.data())
 	}
 	for i := range result.Methods {
 		r.Methods = append(r.Methods, reportMethod(&result.Methods[i]))

@@ -40,8 +40,9 @@ func TestLower(t *testing.T) {
 	if faults := compiletest.Check(original, first); len(faults) > 0 {
 		t.Errorf("got %q", faults)
 	}
-	again := filepath.Join(t.TempDir(), "again.pte")
-	if code, _, notes := lowered(digits, "-o", again, "--all"); code != 0 {
+	again := filepath.Join(t.TempDir(), "again.pte") // which it replaces
+	must(t, os.WriteFile(again, original, 0o600))
+	if code, _, notes := lowered(again, "-o", again, "--all"); code != 0 {
 		t.Fatalf("exit code %d, %s", code, notes)
 	}
 	if second, err := os.ReadFile(again); err != nil || !bytes.Equal(first, second) {

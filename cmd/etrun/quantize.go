@@ -188,24 +188,33 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	}
 	defer collect.Often()()
 	name := input.Stdin(from)
-	original, file, changes, err := q.readRepaired(ctx, name, q.Options)
+	size, file, changes, err := q.readRepaired(ctx, name, q.output, q.Options)
+	defer file.close()
 	if err != nil {
 		return err
 	}
-	program, wrap, err := unbundled(file)
+	inner, wrap, err := unbundled(file.data())
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	program := file
+	if len(inner) < len(file.data()) { // of a bundle
+		if program, err = store(q.output, tree.Pieces{inner}); err != nil {
+			return err
+		}
+		defer program.close()
 	}
 	w := &quantizing{quantizeCommand: q, by: by, name: name, samples: samples, scheme: scheme, budget: budget, warn: input.CutOnce(q.Say)}
 	result, err := w.quantize(ctx, program)
 	if err != nil {
 		return err
 	}
-	data := wrap(result)
-	if err := output.WriteBytes(ctx, q.output, data); err != nil {
+	defer result.close()
+	data := wrap(tree.Pieces{result.data()})
+	if err := output.WriteAll(ctx, output.Content{Path: q.output, From: data}); err != nil {
 		return err
 	}
-	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(original), len(data)
+	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, size, data.Size()
 	w.report.Repairs = changes
 	w.warnOfNoise()
 	if q.JSON {
@@ -216,9 +225,9 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 }
 
 // unbundled returns the program of a file, and a function that returns the file with another program.
-func unbundled(file []byte) (program []byte, wrap func([]byte) []byte, err error) {
+func unbundled(file []byte) (program []byte, wrap func(tree.Pieces) tree.Pieces, err error) {
 	if pte.Sniff(file) != pte.FormatBPTE {
-		return file, func(b []byte) []byte { return b }, nil
+		return file, func(p tree.Pieces) tree.Pieces { return p }, nil
 	}
 	bundle, err := tree.Decode(file)
 	if err != nil {
@@ -228,22 +237,29 @@ func unbundled(file []byte) (program []byte, wrap func([]byte) []byte, err error
 		return nil, nil, fmt.Errorf("the bundle has a field that this version does not know: %s: %w", bundle.Unknown[0], compile.ErrUnsupported)
 	}
 	program, _ = bundle.Root.Fields["program"].([]byte)
-	return program, func(b []byte) []byte {
-		bundle.Root.With("program", b)
-		return bundle.Bytes()
+	return program, func(p tree.Pieces) tree.Pieces {
+		bundle.Root.With("program", p.Bytes())
+		return bundle.Pieces()
 	}, nil
 }
 
-// lowered returns the program with all parts lowered that XNNPACK runs, in floats.
-func (w *quantizing) lowered(ctx context.Context, s *session.Session, program []byte) (*compile.Result, error) {
+// lower writes the program with all parts lowered that XNNPACK runs, in floats.
+func (w *quantizing) lower(ctx context.Context, s *session.Session, program *stored) error {
 	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{w.by}, Operators: etrun.DefaultOperators(),
 		Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods(), All: true, Planned: math.MaxInt64}
 	if limit := w.MaxMemory(); limit > 0 {
 		o.Planned = limit
 	}
-	low, err := compile.Lower(ctx, program, o)
+	low, err := compile.Lower(ctx, program.data(), o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.name, err)
+		return fmt.Errorf("%s: %w", w.name, err)
 	}
-	return low, loads(ctx, s, low)
+	w.report.NotLowered = notLowered(low)
+	if err := loads(ctx, s, low); err != nil {
+		return err
+	}
+	if w.float, err = store(w.output, low.Data); err == nil {
+		program.release()
+	}
+	return err
 }

@@ -274,8 +274,8 @@ func timeOf(l *compile.Layer, form lowering.SchemeName) float64 {
 }
 
 // missed returns an error if no layer could be quantized within the budget of auto.
-func (w *quantizing) missed(result *compile.Quantized) error {
-	if w.scheme.Name != lowering.Auto || slices.Contains(result.Layers, true) {
+func (w *quantizing) missed() error {
+	if w.scheme.Name != lowering.Auto || slices.ContainsFunc(w.report.Layers, func(l layerReport) bool { return l.Quantized }) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s: no layer can be quantized within --budget %.4gdB, and nothing is written; the best program has %.1f dB",

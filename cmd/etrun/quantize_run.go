@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
 )
@@ -28,7 +29,7 @@ type quantizing struct {
 	report  quantizeReport
 	warn    func(format string, args ...any) // of samples
 
-	float  []byte // the lowered program
+	float  *stored // the lowered program
 	q      *compile.Quantization
 	layers []compile.Layer
 	tuning tuning // with --scheme auto
@@ -55,8 +56,8 @@ func (w *quantizing) methods() []string {
 }
 
 // quantize returns the quantized program.
-func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, error) {
-	s, err := session.OpenBytes(ctx, w.name, program, &w.Options)
+func (w *quantizing) quantize(ctx context.Context, program *stored) (*stored, error) {
+	s, err := session.OpenSource(ctx, w.name, program.source(w.name), &w.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +65,11 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 	if _, err := s.MetaOf(w.method); err != nil && w.method != "" {
 		return nil, err
 	}
-	low, err := w.lowered(ctx, s, program)
-	if err != nil {
+	if err := w.lower(ctx, s, program); err != nil {
 		return nil, err
 	}
-	w.float, w.report.NotLowered = low.Data, notLowered(low)
+	defer w.float.close()
+	collect.Loaded()
 	o := compile.QuantizeOptions{By: w.by, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
 	var names []string // that --skip may match
 	if w.scheme.Name == lowering.Dynamic4 {
@@ -77,7 +78,7 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 			return !w.skips(name)
 		}
 	}
-	w.q, err = compile.OpenQuantization(low.Data, o)
+	w.q, err = compile.OpenQuantization(w.float.data(), o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
@@ -199,13 +200,14 @@ func (w *quantizing) random(s *session.Session) (calls session.Calls) {
 }
 
 // open opens a program for the calls. by may replace a backend.
-func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backend) (*session.Session, error) {
+func (w *quantizing) open(ctx context.Context, program *stored, by delegate.Backend) (*session.Session, error) {
 	o := w.Options
-	o.Indexes, o.Attempt = true, w.try
+	o.Indexes, o.Attempt, o.Constants = true, w.try, false
 	if o.Replaced = nil; by != nil {
 		o.Replaced = []delegate.Backend{by}
 	}
-	s, err := session.OpenBytes(ctx, w.name, program, &o)
+	w.float.release()
+	s, err := session.OpenSource(ctx, w.name, program.source(w.name), &o)
 	if err != nil {
 		return nil, err
 	}
@@ -266,18 +268,20 @@ type step struct {
 }
 
 // write returns the program with as many quantized layers as the budget allows.
-func (w *quantizing) write(ctx context.Context) ([]byte, error) {
+func (w *quantizing) write(ctx context.Context) (*stored, error) {
 	result, err := w.attempt(ctx, nil)
 	if err != nil || w.budget == 0 || w.holds() {
-		return result.Data, err
+		return result, err
 	}
 	steps, low, more, err := w.steps(ctx)
 	if err != nil {
+		result.close()
 		return nil, err
 	}
 	last, high := 0, len(steps) // enough; low are too few
 	for ; low+1 < high; more *= 2 {
 		last = min(low+more, (low+high)/2)
+		result.close()
 		if result, err = w.attempt(ctx, steps[:last]); err != nil {
 			return nil, err
 		}
@@ -288,11 +292,16 @@ func (w *quantizing) write(ctx context.Context) ([]byte, error) {
 		}
 	}
 	if last != high {
+		result.close()
 		if result, err = w.attempt(ctx, steps[:high]); err != nil {
 			return nil, err
 		}
 	}
-	return result.Data, w.missed(result)
+	if err := w.missed(); err != nil {
+		result.close()
+		return nil, err
+	}
+	return result, nil
 }
 
 // steps lists those to take until the budget holds, and how many are too few. The first attempt takes more of them.
@@ -353,14 +362,14 @@ func (w *quantizing) forms(steps []step) []lowering.SchemeName {
 }
 
 // attempt writes the program after some steps, and reports it.
-func (w *quantizing) attempt(ctx context.Context, steps []step) (*compile.Quantized, error) {
+func (w *quantizing) attempt(ctx context.Context, steps []step) (*stored, error) {
 	forms, budgeted := w.forms(steps), make(map[int]bool)
 	for _, s := range steps {
 		budgeted[s.layer] = s.form == ""
 	}
 	result, err := w.q.Write(func(l int) lowering.SchemeName { return forms[l] })
 	if err != nil {
-		return &compile.Quantized{}, fmt.Errorf("%s: %w", w.name, err)
+		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
 	w.report.Layers = nil
 	for i := range w.layers {
@@ -372,14 +381,19 @@ func (w *quantizing) attempt(ctx context.Context, steps []step) (*compile.Quanti
 	w.report.Schema, w.report.Scheme, w.report.Unread = "etrun.quantize/1", string(w.scheme.Name), w.q.Refused
 	w.report.Embeddings, w.report.Budget = w.q.Embeddings, w.budget
 	w.report.Samples, w.report.Outputs = len(w.samples), nil
-	if !w.verify {
-		return result, nil
+	out, err := store(w.output, result.Data)
+	if err != nil || !w.verify {
+		return out, err
 	}
-	w.report.Outputs, err = w.compareOutputs(ctx, result.Data, len(steps))
+	w.report.Outputs, err = w.compareOutputs(ctx, out, len(steps))
+	if err != nil {
+		out.close()
+		return nil, err
+	}
 	if slices.Contains(result.Layers, true) {
 		w.tuning.most = max(w.tuning.most, w.worst())
 	}
-	return result, err
+	return out, nil
 }
 
 // worst returns the lowest ratio of the outputs.
@@ -393,7 +407,7 @@ func (w *quantizing) worst() float64 {
 
 // compareOutputs measures the outputs of the quantized program against those of the lowered one, call by call: the outputs of all
 // calls may not fit into memory.
-func (w *quantizing) compareOutputs(ctx context.Context, data []byte, steps int) ([]outputReport, error) {
+func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int) ([]outputReport, error) {
 	float, err := w.open(ctx, w.float, nil)
 	if err != nil {
 		return nil, inOriginal(err, "--calibrate")

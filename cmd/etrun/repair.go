@@ -38,6 +38,7 @@ If a repair cannot be expressed in the file, the command fails and writes nothin
 type repairCommand struct {
 	*app
 	session.Options
+	to   string   // the output
 	left []string // faults that are only reported
 }
 
@@ -75,18 +76,21 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 		return err
 	}
 	path := input.Stdin(from)
-	data, err := r.readProgram(ctx, path, &r.Options)
+	r.to = to
+	data, err := r.readProgram(ctx, path, to, &r.Options)
 	if err != nil {
 		return err
 	}
+	defer data.close()
 	fixed, changes, err := r.repaired(ctx, path, data)
 	if err != nil {
 		return err
 	}
+	defer fixed.close()
 	for _, text := range r.left {
 		r.Say("warning: %s", text)
 	}
-	if err := output.WriteBytes(ctx, to, fixed); err != nil {
+	if err := output.WriteAll(ctx, output.Content{Path: to, From: fixed}); err != nil {
 		return err
 	}
 	if r.JSON {
@@ -104,98 +108,127 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// repaired returns a file without faults. In a bundle, the program is repaired; its test
+// repaired returns a file without faults, which may be the same one. In a bundle, the program is repaired; its test
 // cases are unchanged.
-func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
-	if pte.Sniff(data) != pte.FormatBPTE {
+func (r *repairCommand) repaired(ctx context.Context, path string, data *stored) (*stored, []repair.Change, error) {
+	if pte.Sniff(data.data()) != pte.FormatBPTE {
 		return r.program(ctx, path, data)
 	}
-	bundle, err := tree.Decode(data)
+	bundle, err := tree.Decode(data.data())
 	if err != nil {
-		s, fault := session.OpenBytes(ctx, path, data, &r.Options)
+		s, fault := session.OpenSource(ctx, path, data.source(path), &r.Options)
 		if fault != nil { // the same error as of other commands
 			return nil, nil, fault
 		}
 		_ = s.Close()
 		return nil, nil, fmt.Errorf("%s: %w: %w", path, repair.ErrBeyond, err) // in a field that nothing else reads
 	}
-	inner, _ := bundle.Root.Fields["program"].([]byte)
+	bytes, _ := bundle.Root.Fields["program"].([]byte)
+	inner, err := store(r.to, tree.Pieces{bytes})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer inner.close()
 	fixed, changes, err := r.program(ctx, path, inner)
 	if err != nil || len(changes) == 0 {
 		return data, changes, err
 	}
+	defer fixed.close()
 	if len(bundle.Unknown) > 0 {
 		return nil, nil, fmt.Errorf("%s: %w: the bundle has a field that this version does not support: %s", path, repair.ErrBeyond,
 			bundle.Unknown[0])
 	}
-	bundle.Root.With("program", fixed)
-	return bundle.Bytes(), changes, nil
+	bundle.Root.With("program", fixed.data())
+	whole, err := store(r.to, bundle.Pieces())
+	return whole, changes, err
 }
 
-// readRepaired reads a program, and returns it without the faults of its exporter as well: what is written must not have those that are
-// repaired at load. If they are not found or cannot be repaired in the file, it says why.
-func (a *app) readRepaired(ctx context.Context, path string, o session.Options) (data, fixed []byte, changes []repair.Change, err error) {
-	if data, err = a.readProgram(ctx, path, &o); err != nil {
-		return nil, nil, nil, err
+// readRepaired reads a program, and returns it without the faults of its exporter: what is written must not have those that are
+// repaired at load. If they are not found or cannot be repaired in the file, it says why. size is that of the program as it was.
+func (a *app) readRepaired(ctx context.Context, path, to string, o session.Options) (size int, fixed *stored, changes []repair.Change, err error) {
+	data, err := a.readProgram(ctx, path, to, &o)
+	if err != nil {
+		return 0, nil, nil, err
 	}
 	say := o.Say
 	o.Static, o.Say = true, func(string, ...any) {} // the same as of the runs
-	r := &repairCommand{app: a, Options: o}
+	r := &repairCommand{app: a, Options: o, to: to}
 	fixed, changes, err = r.repaired(ctx, path, data)
 	for _, text := range r.left {
 		say("warning: %s", text)
 	}
+	size = len(data.data())
 	if err != nil {
 		say("warning: faults of the exporter are not repaired in the file: %v", err)
-		return data, data, nil, context.Cause(ctx)
+		return size, data, nil, context.Cause(ctx)
+	}
+	if fixed != data {
+		data.close()
 	}
 	if len(changes) > 0 {
 		say("%s of the exporter repaired in the file, the first in method %q, %s: %s", cli.Count(len(changes), "fault", "faults"),
 			changes[0].Method, changes[0].Kind, changes[0].Text)
 	}
-	return data, fixed, changes, nil
+	return size, fixed, changes, nil
 }
 
 // program repairs a program, and checks the result like the original.
-func (r *repairCommand) program(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
-	faults, err := r.faults(ctx, path, data)
+func (r *repairCommand) program(ctx context.Context, path string, data *stored) (*stored, []repair.Change, error) {
+	p, err := r.repairOnce(ctx, path, data)
 	if err != nil {
 		return nil, nil, err
-	}
-	p, err := repairData(data, faults)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(p.Changes) == 0 {
 		return data, nil, nil
 	}
-	fixed := p.Bytes()
-	if faults, err = r.faults(ctx, path, fixed); err != nil {
-		return nil, nil, fmt.Errorf("after the repair: %w", err)
+	fixed, err := store(r.to, p.Pieces())
+	if err != nil {
+		return nil, nil, err
 	}
-	again, err := repairData(fixed, faults)
-	if err == nil && len(again.Changes) > 0 {
-		err = fmt.Errorf("%w: after the repair: %s", repair.ErrBeyond, again.Changes[0].Text)
+	again, err := r.repairOnce(ctx, path, fixed)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("after the repair: %w", err)
+	case len(again.Changes) > 0:
+		err = fmt.Errorf("%s: %w: after the repair: %s", path, repair.ErrBeyond, again.Changes[0].Text)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		fixed.close()
+		return nil, nil, err
 	}
 	return fixed, p.Changes, nil
 }
 
+// repairOnce finds and repairs the faults of a program.
+func (r *repairCommand) repairOnce(ctx context.Context, path string, data *stored) (*repair.Program, error) {
+	faults, err := r.faults(ctx, path, data)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.repairFaults(data.data(), faults)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
 // faults finds the faults of each method.
-func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (list []*repair.Faults, err error) {
-	s, err := session.OpenBytes(ctx, path, data, &r.Options)
+func (r *repairCommand) faults(ctx context.Context, path string, data *stored) (list []*repair.Faults, err error) {
+	s, err := session.OpenSource(ctx, path, data.source(path), &r.Options)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
+	spec, err := pte.Parse(data.data(), pte.Limits{}) // that of the session is not readable any more when it is closed
+	if err != nil {
+		return nil, err
+	}
 	for i, name := range s.MethodNames() {
 		m, err := s.LoadOwn(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Report().Plan.Method.Relaid,
+		list = append(list, &repair.Faults{Method: i, Spec: &spec.Methods[i], Delegates: m.Delegates(), Views: m.Report().Plan.Method.Relaid,
 			Copies: m.Report().Plan.Method.Redirected})
 	}
 	r.left = nil
@@ -207,8 +240,8 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 	return list, nil
 }
 
-// repairData repairs faults, those of memory plans last: by then new values have offsets.
-func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
+// repairFaults repairs faults, those of memory plans last: by then new values have offsets.
+func (r *repairCommand) repairFaults(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 	p, err := repair.Open(data)
 	if err != nil {
 		return nil, err
@@ -226,7 +259,12 @@ func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 		}
 	}
 	if len(p.Changes) > 0 {
-		data = p.Bytes()
+		changed, err := store(r.to, p.Pieces())
+		if err != nil {
+			return nil, err
+		}
+		defer changed.close()
+		data = changed.data()
 	}
 	spec, err := pte.Parse(data, pte.Limits{})
 	if err != nil {
@@ -244,15 +282,19 @@ func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 	return p, nil
 }
 
-// readProgram reads a program. Its first bytes are checked before the rest is read.
-func (a *app) readProgram(ctx context.Context, path string, o *session.Options) ([]byte, error) {
+// readProgram reads a program for a command that writes to an output. Its first bytes are checked before the rest is read.
+func (a *app) readProgram(ctx context.Context, path, to string, o *session.Options) (*stored, error) {
 	var wrong error
 	check := func(start []byte) error {
 		if wrong = pte.CheckStart(start, pte.FormatPTE, pte.FormatBPTE); wrong != nil {
-			_, wrong = session.OpenBytes(ctx, path, start, o) // the same error as of other commands
+			_, wrong = session.OpenSource(ctx, path, etrun.Bytes(path, start), o) // the same error as of other commands
 		}
 		return wrong
 	}
-	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: o.ProgramLimit(), Start: pte.StartBytes, Check: check})
-	return data, cmp.Or(wrong, err)
+	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: o.ProgramLimit(), Start: pte.StartBytes, Check: check})
+	if err != nil {
+		return nil, cmp.Or(wrong, err)
+	}
+	defer f.Close()
+	return store(to, f)
 }

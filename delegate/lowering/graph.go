@@ -290,8 +290,9 @@ type Writer interface {
 type Written struct {
 	Constants []GraphValue // tensors in contiguous order, which share the memory of the graph's constants
 	Weights   []Weight     // constants in the payload, which may be among the program's named data instead
-	// Encode returns the payload. It refers by their keys to the weights for which named returns true.
-	Encode func(named func(key string) bool) []byte
+	// Encode returns the payload in parts, which share the memory of the constants. It refers by their keys to the weights for which
+	// named returns true.
+	Encode func(named func(key string) bool) [][]byte
 }
 
 // Weight is a constant of a payload. Weights with equal keys have equal bytes, and are used in the same way: runtimes

@@ -84,13 +84,13 @@ func written(x *graph.Graph, constants []graph.Value) *regions.Written {
 			keys[v] = ""
 		}
 	}
-	out := &regions.Written{Encode: func(named func(string) bool) []byte {
+	out := &regions.Written{Encode: func(named func(string) bool) [][]byte {
 		for v, key := range keys {
 			if key != "" && named(key) {
 				x.Values[v].Found = &graph.FoundData{Key: key, Data: x.Values[v].Data}
 			}
 		}
-		return x.Payload(0)
+		return x.Pieces(0)
 	}}
 	for v, key := range keys {
 		if key != "" {

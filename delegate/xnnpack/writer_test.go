@@ -166,4 +166,6 @@ func executeImage(img delegate.Image, args []*tensor.Value) error {
 }
 
 // encoded returns a payload that contains all its constants.
-func encoded(w *lowering.Written) []byte { return w.Encode(func(string) bool { return false }) }
+func encoded(w *lowering.Written) []byte {
+	return slices.Concat(w.Encode(func(string) bool { return false })...)
+}

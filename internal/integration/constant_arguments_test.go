@@ -48,8 +48,8 @@ func checkTwoCalls(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := firstOutput(t, low.Data)
-	spec, err := pte.Parse(low.Data, pte.Limits{})
+	want := firstOutput(t, low.Data.Bytes())
+	spec, err := pte.Parse(low.Data.Bytes(), pte.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

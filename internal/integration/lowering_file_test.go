@@ -67,7 +67,7 @@ func TestLowerDataFiles(t *testing.T) {
 	result, err := compile.Lower(context.Background(), ptetest.Write(spec, ptetest.Layout{}), compile.Options{
 		Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: find, FileBytes: 4 * 4096 * 5120, All: true,
 		Planned: math.MaxInt32, External: true})
-	if err != nil || !result.Lowered() || len(result.External) < 4*4096*5120 {
+	if err != nil || !result.Lowered() || result.External.Size() < 4*4096*5120 {
 		t.Errorf("%v: got %+v", err, result.Methods)
 	}
 }
@@ -160,21 +160,21 @@ func (p *filePair) check(t *testing.T, data []byte) (regions int) {
 	if !p.result.Lowered() {
 		return 0
 	}
-	for _, fault := range compiletest.Check(data, p.result.Data, p.beside()...) {
+	for _, fault := range compiletest.Check(data, p.result.Data.Bytes(), p.beside()...) {
 		t.Errorf("%s: %s", path, fault)
 	}
 	if err := p.grows(); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}
 	t.Logf("%s: %d regions, all of them %v, %d to %d bytes (%.3f), planned %d to %d, %d runs close", path, p.regions, p.all, len(data),
-		len(p.result.Data), float64(len(p.result.Data))/float64(len(data)), p.before, p.after, p.near)
+		p.result.Data.Size(), float64(p.result.Data.Size())/float64(len(data)), p.before, p.after, p.near)
 	return p.regions
 }
 
 // beside returns the data files of the result.
 func (p *filePair) beside() (list [][]byte) {
 	if p.result.External != nil {
-		list = append(list, p.result.External)
+		list = append(list, p.result.External.Bytes())
 	}
 	return list
 }
@@ -194,7 +194,7 @@ func (p *filePair) grows() error {
 			}
 		}
 	}
-	if n := int64(len(p.result.Data)); n > most {
+	if n := int64(p.result.Data.Size()); n > most {
 		return fmt.Errorf("the file has %d bytes, of %d before, want at most %d", n, len(p.from), most)
 	}
 	return nil
@@ -234,7 +234,7 @@ func (p *filePair) compare() error {
 	for _, b := range p.beside() {
 		options = append(options, etrun.WithData(etrun.Bytes("constants", b)))
 	}
-	lowered, err := etrun.Parse(p.result.Data, options...)
+	lowered, err := etrun.Parse(p.result.Data.Bytes(), options...)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func loweredFileTime(path string, by xnnpack.Backend) (ratio float64, err error)
 		return 0, nil // it has a fault, or no region gains time
 	}
 	var methods [2]*etrun.Method
-	for k, from := range [2][]byte{data, result.Data} {
+	for k, from := range [2][]byte{data, result.Data.Bytes()} {
 		p, err := etrun.Parse(from, etrun.WithThreads(1), etrun.WithDelegates(by))
 		if err != nil {
 			return 0, err

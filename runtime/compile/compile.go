@@ -29,10 +29,10 @@ type Method struct {
 
 // Result is a lowered program.
 type Result struct {
-	Data    []byte
+	Data    tree.Pieces // which share the memory of what was read
 	Methods []Method
 	// External is the .ptd file with the constants that are not in the program; nil without any.
-	External []byte
+	External tree.Pieces
 }
 
 // Lowered reports whether a method was changed.
@@ -44,8 +44,8 @@ func (r *Result) Lowered() bool {
 var ErrUnsupported = errors.New("cannot be written")
 
 // Lower returns a program whose methods are lowered. Its bytes depend only on those of the program and on the options. A
-// method without regions is unchanged, as are names, inputs, outputs and state. The result shares no memory
-// with data.
+// method without regions is unchanged, as are names, inputs, outputs and state. The result shares the memory
+// of data and of its data files, so that it is best written before these are closed.
 func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 	w, err := newWriter(data, &o)
 	if err != nil {
@@ -74,13 +74,10 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 		return nil, w.constants.err
 	}
 	if !out.Lowered() {
-		out.Data = slices.Clone(data)
+		out.Data = tree.Pieces{data}
 		return out, nil
 	}
-	out.Data, out.External = w.bytes(), w.external.bytes()
-	if _, err := pte.Parse(out.Data, pte.Limits{}); err != nil {
-		return nil, fmt.Errorf("the lowered program is not valid: %w", err)
-	}
+	out.Data, out.External = w.program(), w.external.file()
 	return out, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -19,7 +20,8 @@ const (
 
 // constants are those of all methods. Equal bytes are stored once.
 type constants struct {
-	data    []byte
+	data    tree.Pieces
+	size    int // of data
 	offsets []uint64
 	index   map[digest]int
 	seen    map[span]digest // slices that were hashed
@@ -58,13 +60,14 @@ func (c *constants) add(data []byte) int {
 	if i, ok := c.index[key]; ok || c.err != nil {
 		return i
 	}
-	c.data = tree.Pad(c.data, constantAlign)
+	align := constantAlign
 	if len(data) >= largeConstant {
-		c.data = tree.Pad(c.data, tensor.Alignment)
+		align = tensor.Alignment
 	}
+	at := pack.Align(c.size, align)
 	i := len(c.offsets)
-	c.offsets = append(c.offsets, uint64(len(c.data)))
-	c.data = append(c.data, data...)
+	c.offsets = append(c.offsets, uint64(at))
+	c.data, c.size = append(c.data, make([]byte, at-c.size), data), at+len(data)
 	c.index[key] = i
 	return i
 }
@@ -79,13 +82,22 @@ func (c *constants) digest(data []byte) (d digest) {
 	if ok {
 		return d
 	}
-	if c.left -= int64(len(data)); c.left < 0 {
+	d = c.hash(tree.Pieces{data})
+	c.seen[at] = d
+	return d
+}
+
+// hash is digest for what is in parts.
+func (c *constants) hash(data tree.Pieces) (d digest) {
+	d.n = data.Size()
+	if c.left -= int64(d.n); c.left < 0 {
 		if c.err == nil {
 			c.err = fmt.Errorf("constants and payloads are read at too many lengths: %w", pte.ErrLimit)
 		}
 		return digest{}
 	}
-	d = digest{sha256.Sum256(data), len(data)}
-	c.seen[at] = d
+	h := sha256.New()
+	_, _ = data.WriteTo(h) // hashes do not fail
+	h.Sum(d.sum[:0])
 	return d
 }

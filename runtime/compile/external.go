@@ -12,19 +12,20 @@ import (
 )
 
 // segments are the contents of the segments of a file.
-type segments [][]byte
+type segments []tree.Pieces
 
 // laidOut returns the table of the segments, and their bytes with what is between them.
-func (s segments) laidOut() (list []*tree.Node, tail [][]byte) {
+func (s segments) laidOut() (list []*tree.Node, tail tree.Pieces) {
 	end := 0
 	for _, b := range s {
 		at := 0 // of an empty one, which needs no place
-		if len(b) > 0 {
+		size := b.Size()
+		if size > 0 {
 			at = pack.Align(end, tree.SegmentAlign)
-			tail = append(tail, make([]byte, at-end), b)
-			end = at + len(b)
+			tail = append(append(tail, make([]byte, at-end)), b...)
+			end = at + size
 		}
-		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(b))))
+		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(size)))
 	}
 	return list, tail
 }
@@ -55,7 +56,7 @@ func (e *external) add(key string, data []byte, layout *tree.Node) {
 	at, ok := e.stored[sum]
 	if !ok {
 		at = len(e.segments)
-		e.segments, e.stored[sum] = append(e.segments, data), at
+		e.segments, e.stored[sum] = append(e.segments, tree.Pieces{data}), at
 	}
 	n := tree.New("data.NamedData").With("key", key).With("segment_index", tree.Scalar(at))
 	if layout != nil {
@@ -81,12 +82,12 @@ func (e *external) tensor(t *tree.Node, data []byte) *tree.Node {
 	return tree.New("ExtraTensorInfo").With("fully_qualified_name", key).With("location", tree.Scalar(1))
 }
 
-// bytes returns the file, nil if it would have no entry.
-func (e *external) bytes() []byte {
+// file returns the file, nil if it would have no entry.
+func (e *external) file() tree.Pieces {
 	if e == nil || len(e.entries) == 0 {
 		return nil
 	}
 	list, tail := e.segments.laidOut()
 	root := tree.New("FlatTensor").With("version", tree.Scalar(0)).With("segments", list).With("named_data", e.entries)
-	return (&tree.File{Format: pte.FormatPTD, Root: root, Segments: tail, Header: 40, Align: tree.SegmentAlign}).Bytes()
+	return (&tree.File{Format: pte.FormatPTD, Root: root, Segments: tail, Header: 40, Align: tree.SegmentAlign}).Pieces()
 }

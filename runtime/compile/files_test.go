@@ -41,7 +41,7 @@ func (o writingOracle) Write(g *lowering.Graph) (*lowering.Written, error) {
 	}
 	*o.graphs = append(*o.graphs, g)
 	payload := binary.LittleEndian.AppendUint32([]byte{graphMark}, uint32(len(*o.graphs)-1))
-	return &lowering.Written{Encode: func(func(string) bool) []byte { return payload }}, nil
+	return &lowering.Written{Encode: func(func(string) bool) [][]byte { return [][]byte{payload} }}, nil
 }
 
 func (o writingOracle) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
@@ -94,7 +94,7 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	if err != nil || !result.Lowered() {
 		return 0, err
 	}
-	if faults := compiletest.Check(data, result.Data); len(faults) > 0 {
+	if faults := compiletest.Check(data, result.Data.Bytes()); len(faults) > 0 {
 		return 0, fmt.Errorf("%s", faults[0])
 	}
 	load := func(data []byte, mode plan.Mode) (*exectest.Method, error) {
@@ -110,7 +110,7 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	m, err := load(result.Data, plan.File)
+	m, err := load(result.Data.Bytes(), plan.File)
 	if err != nil {
 		return 0, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.Instance))
 	}

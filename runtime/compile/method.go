@@ -271,7 +271,7 @@ func (m *method) addDelegate(d int) int {
 	if r := d - len(m.from.Delegates); r < 0 {
 		n = m.delegate(m.plan, m.from, d)
 	} else {
-		n = tree.New("BackendDelegate").With("id", m.backend(d)).With("processed", inSegment(m.payload(m.encoded(m.low.Regions[r])))).
+		n = tree.New("BackendDelegate").With("id", m.backend(d)).With("processed", inSegment(m.payload(m.encoded(m.low.Regions[r])...))).
 			With("compile_specs", []*tree.Node{})
 	}
 	m.delegates = append(m.delegates, n)

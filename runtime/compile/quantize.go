@@ -175,7 +175,7 @@ func (o observing) Compile(ctx context.Context, p *delegate.Payload) (delegate.I
 
 // Quantized is a quantized program.
 type Quantized struct {
-	Data   []byte
+	Data   tree.Pieces    // which share the memory of what was read
 	Layers []bool         // by layer: it is quantized
 	Left   map[int]string // why others stay that could be quantized, by layer
 }
@@ -211,7 +211,7 @@ func (q *Quantization) Write(forms lowering.Forms) (*Quantized, error) {
 		out.Layers, first = append(out.Layers, is...), first+n
 	}
 	if len(w.quantized)+len(q.Embeddings) == 0 {
-		out.Data = slices.Clone(q.w.bytesIn)
+		out.Data = tree.Pieces{q.w.bytesIn}
 		return out, nil
 	}
 	out.Data, err = w.writeQuantized(q.by)
@@ -219,7 +219,7 @@ func (q *Quantization) Write(forms lowering.Forms) (*Quantized, error) {
 }
 
 // writeQuantized returns the program with quantized payloads.
-func (w *writer) writeQuantized(by lowering.Quantizer) ([]byte, error) {
+func (w *writer) writeQuantized(by lowering.Quantizer) (tree.Pieces, error) {
 	w.lost = w.unusedNames(by)
 	w.share()
 	for i := range w.spec.Methods {
@@ -227,14 +227,7 @@ func (w *writer) writeQuantized(by lowering.Quantizer) ([]byte, error) {
 			return nil, fmt.Errorf("method %q: %w", w.spec.Methods[i].Name, err)
 		}
 	}
-	if w.constants.err != nil {
-		return nil, w.constants.err
-	}
-	data := w.bytes()
-	if _, err := pte.Parse(data, pte.Limits{}); err != nil {
-		return nil, fmt.Errorf("the quantized program is not valid: %w", err)
-	}
-	return data, nil
+	return w.program(), w.constants.err
 }
 
 // unusedNames returns the keys of named data that only payloads use which are replaced.
@@ -269,7 +262,7 @@ func (w *writer) unusedNames(by lowering.Quantizer) map[string]bool {
 
 // quantizedDelegate returns an entry of a method's delegates with a quantized payload.
 func (w *writer) quantizedDelegate(x *lowering.Quantized, id string) *tree.Node {
-	return tree.New("BackendDelegate").With("id", id).With("processed", inSegment(w.payload(w.encoded(x.Written)))).
+	return tree.New("BackendDelegate").With("id", id).With("processed", inSegment(w.payload(w.encoded(x.Written)...))).
 		With("compile_specs", []*tree.Node{})
 }
 

@@ -26,14 +26,14 @@ func (w *writer) segment(i int) int {
 		to = len(w.segments)
 		s := nodes(w.file.Root, "segments")[i]
 		offset := scalar(s, "offset")
-		w.segments = append(w.segments, w.file.Tail[offset:offset+scalar(s, "size")])
+		w.segments = append(w.segments, tree.Pieces{w.file.Tail[offset : offset+scalar(s, "size")]})
 		w.bySegment[i] = to
 	}
 	return to
 }
 
-// bytes returns the lowered program.
-func (w *writer) bytes() []byte {
+// program returns the changed program.
+func (w *writer) program() tree.Pieces {
 	root := copied(w.file.Root)
 	root.Fields["execution_plan"] = w.plans
 	delete(root.Fields, "constant_buffer")
@@ -50,7 +50,7 @@ func (w *writer) bytes() []byte {
 	root.Fields["segments"] = list
 	out := &tree.File{Format: pte.FormatPTE, Root: root, Segments: tail, Header: 32, Align: tree.SegmentAlign}
 	out.Complete()
-	return out.Bytes()
+	return out.Pieces()
 }
 
 // renumber adjusts the segments that tables name. An absent number is 0.

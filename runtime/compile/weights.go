@@ -57,7 +57,7 @@ func (w *writer) eachWeight(do func(*lowering.Weight)) {
 }
 
 // encoded returns the payload of a region.
-func (w *writer) encoded(r *lowering.Written) []byte {
+func (w *writer) encoded(r *lowering.Written) tree.Pieces {
 	return r.Encode(func(key string) bool { return w.isShared(key) })
 }
 
@@ -78,8 +78,13 @@ func (w *writer) nameWeights(root *tree.Node) {
 }
 
 // payload returns the segment of a payload. Equal ones share it.
-func (w *writer) payload(data []byte) int {
-	key := w.constants.digest(data)
+func (w *writer) payload(data ...[]byte) int {
+	var key digest
+	if len(data) == 1 {
+		key = w.constants.digest(data[0])
+	} else {
+		key = w.constants.hash(data)
+	}
 	to, ok := w.byBytes[key]
 	if !ok {
 		to = len(w.segments)

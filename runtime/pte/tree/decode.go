@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
@@ -33,7 +34,10 @@ func (d *decoder) field(n *Node, t flatbuf.Table, id int, c Column) any {
 	case c.Type == "string":
 		return t.String(id, c.Name)
 	case ByteAlign[c.Type] > 0:
-		return append([]byte{}, t.Bytes(id, c.Name)...)
+		if b := t.Bytes(id, c.Name); b != nil {
+			return slices.Clip(b)
+		}
+		return []byte{}
 	case list && Width[elem] > 0:
 		return decodeVector(t.Vector(id, c.Name, Width[elem]), Width[elem])
 	case list:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -18,7 +19,7 @@ type File struct {
 	Root   *Node
 	Tail   []byte // the segments, from their base to the end of the file; those of a decoded file are its bytes
 	// Segments are further bytes behind Tail.
-	Segments [][]byte
+	Segments Pieces
 	Header   int // length of the extended header: 0 for none, 24 or 32 in a .pte file, 40 in a .ptd file
 	Align    int // alignment of the segments' base, at least SegmentAlign
 	// Unknown lists stored fields that the schemas here do not have: writing the file omits them.
@@ -49,7 +50,7 @@ const (
 	headerAlign = 16  // alignment of the inserted header, to preserve that of the following bytes
 )
 
-// Decode converts a file of any format to a tree. It fails for files that package pte rejects.
+// Decode converts a file of any format to a tree, which shares the memory of data. It fails for files that package pte rejects.
 func Decode(data []byte) (*File, error) {
 	f := &File{Format: pte.Sniff(data)}
 	c, ok := containers[f.Format]
@@ -99,34 +100,31 @@ func cutHeader(data []byte, format pte.Format) (length int, body []byte, base ui
 }
 
 // Bytes returns the encoded file.
-func (f *File) Bytes() []byte {
+func (f *File) Bytes() []byte { return f.Pieces().Bytes() }
+
+// Pieces returns the encoded file. Its segments share the memory of Tail and Segments.
+func (f *File) Pieces() Pieces {
 	c := containers[f.Format]
 	body := encode(f.Root, c.identifier)
 	if f.Header == 0 {
-		return body
+		return Pieces{body}
 	}
 	inserted, tail := pack.Align(min(f.Header, maxHeader), headerAlign), f.tail()
-	align := max(f.Align, SegmentAlign)
-	out := make([]byte, 0, inserted+len(body)+align+tail)
+	out := make([]byte, 0, inserted+len(body)+max(f.Align, SegmentAlign))
 	out = append(append(out, body[:headerAt]...), make([]byte, inserted)...)
 	out = append(out, body[headerAt:]...)
 	binary.LittleEndian.PutUint32(out, binary.LittleEndian.Uint32(out)+uint32(inserted))
-	end := len(out)
-	base := 0
+	end, base := len(out), 0
 	if tail > 0 {
-		out = Pad(out, align)
+		out = Pad(out, max(f.Align, SegmentAlign))
 		base = len(out)
-		out = append(out, f.Tail...)
-		for _, b := range f.Segments {
-			out = append(out, b...)
-		}
 	}
 	copy(out[headerAt:], c.magic)
 	binary.LittleEndian.PutUint32(out[headerAt+4:], uint32(f.Header))
 	for i, v := range f.headerFields(end, inserted, base) {
 		binary.LittleEndian.PutUint64(out[headerAt+8+8*i:], uint64(v))
 	}
-	return out
+	return append(Pieces{out, f.Tail}, f.Segments...)
 }
 
 // headerFields returns the header's 8-byte fields.
@@ -141,12 +139,31 @@ func (f *File) headerFields(end, inserted, base int) []int {
 }
 
 // tail is the number of bytes behind the tables.
-func (f *File) tail() int {
-	n := len(f.Tail)
-	for _, b := range f.Segments {
+func (f *File) tail() int { return len(f.Tail) + f.Segments.Size() }
+
+// Pieces are bytes in several parts, so that large ones are not copied before they are written.
+type Pieces [][]byte
+
+// Size returns the number of bytes.
+func (p Pieces) Size() (n int) {
+	for _, b := range p {
 		n += len(b)
 	}
 	return n
+}
+
+// Bytes returns a copy in one part.
+func (p Pieces) Bytes() []byte { return slices.Concat(p...) }
+
+// WriteTo implements io.WriterTo.
+func (p Pieces) WriteTo(w io.Writer) (n int64, err error) {
+	for _, b := range p {
+		k, err := w.Write(b)
+		if n += int64(k); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // Pad appends zeros up to a multiple of align.

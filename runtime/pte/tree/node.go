@@ -12,7 +12,7 @@ import (
 // written once and shared.
 type Node struct {
 	Type   string
-	Fields map[string]any // values are Scalar, string, []byte, []Scalar, *Node or []*Node
+	Fields map[string]any // values are Scalar, string, []byte, which is not changed, []Scalar, *Node or []*Node
 }
 
 // Scalar contains the bits of a scalar of any type.

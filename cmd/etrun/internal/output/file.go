@@ -204,6 +204,17 @@ func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) err
 	return f.Fill(fill)
 }
 
+// Beside returns where a temporary file for an output may be: the folder of a regular file, or of a new one, else that of the system.
+func Beside(path string) string {
+	if info, err := os.Stat(path); path == Stdout || err == nil && !info.Mode().IsRegular() {
+		return os.TempDir()
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	return filepath.Dir(path)
+}
+
 // WriteBytes is WriteFile with the bytes of the file.
 func WriteBytes(ctx context.Context, path string, b []byte) error {
 	return WriteFile(ctx, path, func(w io.Writer) error {
@@ -215,7 +226,7 @@ func WriteBytes(ctx context.Context, path string, b []byte) error {
 // Content is a file to be written.
 type Content struct {
 	Path string
-	Data []byte
+	From io.WriterTo
 }
 
 // WriteAll writes files that belong together. None is changed before the bytes of all are written; they are renamed in their order.
@@ -230,7 +241,7 @@ func WriteAll(ctx context.Context, list ...Content) error {
 		files = append(files, f)
 	}
 	for i, f := range files {
-		if _, err := f.Write(list[i].Data); err != nil {
+		if _, err := list[i].From.WriteTo(f); err != nil {
 			return &Error{err}
 		}
 	}

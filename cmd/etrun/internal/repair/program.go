@@ -57,10 +57,10 @@ func Open(data []byte) (*Program, error) {
 // knownHeader is the length of the extended header that is written.
 const knownHeader = 32
 
-// Bytes returns the current program.
-func (p *Program) Bytes() []byte {
+// Pieces returns the current program, which shares the memory of what was read.
+func (p *Program) Pieces() tree.Pieces {
 	p.file.Complete()
-	return p.file.Bytes()
+	return p.file.Pieces()
 }
 
 func (p *Program) note(kind, method, format string, args ...any) {

@@ -50,8 +50,8 @@ type Options struct {
 	// Indexes makes random integers positions of what the program indexes with them, as far as Attempt says, below Attempts.
 	Indexes bool
 	Attempt int
-	// Beside is a .ptd file of the program, in addition to those of --data.
-	Beside []byte
+	// Beside are .ptd files of the program, in addition to those of --data.
+	Beside []etrun.Source
 
 	data []string
 
@@ -270,14 +270,12 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	if o.Static || o.Constants {
 		options = append(options, etrun.WithConstants())
 	}
-	if o.Beside != nil {
-		options = append(options, etrun.WithData(etrun.Bytes("constants", o.Beside)))
-	}
 	var data []string
 	for _, path := range o.data {
 		data = append(data, input.Stdin(path))
 	}
 	return etrun.OpenSource(ctx, from, append(options,
+		etrun.WithData(o.Beside...),
 		etrun.WithDelegates(o.backends(quantizations)...),
 		etrun.WithDataFiles(data...),
 		etrun.WithThreads(o.Threads),

@@ -42,14 +42,13 @@ type Session struct {
 // Open opens a program with the flags of o and further options.
 func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*Session, error) {
 	path = input.Stdin(path)
-	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
-	return s, s.openFrom(ctx, etrun.File(path), more)
+	return OpenSource(ctx, path, etrun.File(path), o, more...)
 }
 
-// OpenBytes is Open for a file's bytes; path is its name in messages.
-func OpenBytes(ctx context.Context, path string, data []byte, o *Options, more ...etrun.Option) (*Session, error) {
+// OpenSource is Open for any source; path is its name in messages.
+func OpenSource(ctx context.Context, path string, from etrun.Source, o *Options, more ...etrun.Option) (*Session, error) {
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
-	return s, s.openFrom(ctx, etrun.Bytes(path, data), more)
+	return s, s.openFrom(ctx, from, more)
 }
 
 func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.Option) (err error) {

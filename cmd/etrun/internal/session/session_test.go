@@ -169,7 +169,7 @@ func TestLargeArenas(t *testing.T) {
 		if err := flags.Parse([]string{"--max-memory", c.limit}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := OpenBytes(t.Context(), "large.pte", f.Bytes(), o)
+		s, err := OpenSource(t.Context(), "large.pte", etrun.Bytes("large.pte", f.Bytes()), o)
 		if err == nil {
 			err = s.Close()
 		}

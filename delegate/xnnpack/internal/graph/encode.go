@@ -18,7 +18,10 @@ const graphVersion = "0"
 //
 // Larger constants are aligned to cache lines, like those that are copied at load: engines read filters of depthwise convolutions
 // and operands of sums where they are. Payloads start at cache lines in files.
-func (g *Graph) Payload(first uint32) []byte {
+func (g *Graph) Payload(first uint32) []byte { return slices.Concat(g.Pieces(first)...) }
+
+// Pieces is Payload in parts, which share the memory of the constants.
+func (g *Graph) Pieces(first uint32) [][]byte {
 	flat, constants := g.encode(first, constantAlign)
 	if before := tensor.Alignment - constantsAt(flat)%tensor.Alignment; before != constantAlign && constants.size > constantAlign {
 		flat, constants = g.encode(first, before) // only offsets change
@@ -81,7 +84,7 @@ const flatbufferAt = (headerSize + constantAlign - 1) / constantAlign * constant
 func constantsAt(flat []byte) int { return RoundUp(flatbufferAt+len(flat), constantAlign) }
 
 // assemblePayload returns a header followed by a FlatBuffer and constants.
-func assemblePayload(flat []byte, constants pieces) []byte {
+func assemblePayload(flat []byte, constants pieces) [][]byte {
 	le, start := binary.LittleEndian, flatbufferAt
 	head := append([]byte{0, 0, 0, 0}, headerMagic...)
 	head = le.AppendUint16(head, headerSize)
@@ -90,16 +93,18 @@ func assemblePayload(flat []byte, constants pieces) []byte {
 	at := constantsAt(flat)
 	head = le.AppendUint32(head, uint32(at))
 	head = le.AppendUint64(head, uint64(constants.size))
-	out := make([]byte, at+constants.size)
+	out := make([]byte, at)
 	copy(out, head)
 	copy(out[start:], flat)
+	list, end := [][]byte{out}, 0
 	for _, c := range constants.list {
-		copy(out[at+c.at:], c.data)
+		list = append(list, make([]byte, c.at-end), c.data)
+		end = c.at + len(c.data)
 	}
-	return out
+	return append(list, make([]byte, constants.size-end))
 }
 
-// pieces are the constants of a payload, which are copied once, when all are known.
+// pieces are the constants of a payload, which are not copied.
 type pieces struct {
 	list []piece
 	size int
