@@ -139,8 +139,8 @@ func (r *repairCommand) repaired(ctx context.Context, path string, data *stored)
 			bundle.Unknown[0])
 	}
 	bundle.Root.With("program", fixed.data())
-	whole, err := store(r.to, bundle.Pieces())
-	return whole, changes, err
+	file, err := store(r.to, bundle.Pieces())
+	return file, changes, err
 }
 
 // readRepaired reads a program, and returns it without the faults of its exporter: what is written must not have those that are

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// stored is a program, or its constants, in a file without a name, which is mapped: it takes no memory that the system could not use
+// stored is a program, or its constants, in a file without a name, which is mapped: it needs no memory that the system could not use
 // for something else.
 type stored struct {
 	file  *openfile.Scratch

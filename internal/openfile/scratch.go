@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Scratch is a file without a name, which no other process changes: it may be mapped. It takes space until it is closed.
+// Scratch is a file without a name, which no other process changes: it may be mapped. It needs space until it is closed.
 type Scratch struct {
 	*os.File
 	named bool // the system cannot remove a file that is open
@@ -30,7 +30,7 @@ func (s *Scratch) Close() error {
 	return err
 }
 
-// WriteTo writes the whole file, until the context ends. If it changes meanwhile, the error is ErrChanged.
+// WriteTo writes all of the file, until the context ends. If it changes meanwhile, the error is ErrChanged.
 func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 	n, err = io.CopyBuffer(w, struct{ io.Reader }{f}, make([]byte, part))
 	size, regular := f.Size()
