@@ -236,7 +236,7 @@ func TestHelpIsNarrow(t *testing.T) {
 	check(newRoot(a))
 }
 
-// TestRunsKeepNothing checks that a process that runs many command lines keeps nothing of them. A root is 350 KB.
+// TestRunsKeepNothing checks that a process that runs many command lines keeps nothing of them. A root is 200 KB.
 func TestRunsKeepNothing(t *testing.T) {
 	const runs, most = 40, 4 << 20
 	live := func() int64 {
