@@ -250,7 +250,7 @@ func allocatesNothing(t *testing.T, options ...etrun.Option) (regions int) {
 			t.Errorf("%s: %g allocations per execute, want 0", path, n)
 		}
 		if l := m.Report().Lowered; l != nil {
-			regions += l.Taken()
+			regions += l.Accepted()
 		}
 	}
 	return regions

@@ -122,7 +122,7 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 			continue
 		}
 		runOnZeros(m)
-		r := methodMemory{lowered: m.shared.Lowered != nil && m.shared.Lowered.Taken() > 0, planned: m.in.Plan().Bytes(), folded: m.shared.FoldedBytes(),
+		r := methodMemory{lowered: m.shared.Lowered != nil && m.shared.Lowered.Accepted() > 0, planned: m.in.Plan().Bytes(), folded: m.shared.FoldedBytes(),
 			operators: m.in.OperatorBytes(), released: m.shared.Released}
 		for _, n := range m.shared.Needs {
 			r.packed, r.shared, r.tables = r.packed+n.PackedBytes, max(r.shared, n.Shared), r.tables+n.Scratch-n.Shared

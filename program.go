@@ -58,7 +58,7 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 	w := c.observers.Watch(ctx, "")
 	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
-		return nil, w.Whole(trace.Open, src.name, 0, w.Stage(trace.StageRead, 0, err))
+		return nil, w.Ended(trace.Open, src.name, 0, w.Stage(trace.StageRead, 0, err))
 	}
 	w.Stage(trace.StageRead, int64(len(f.data)), nil)
 	return newProgram(ctx, f, c, w)
@@ -89,13 +89,13 @@ func newProgram(ctx context.Context, f *file, c config, w *exec.Watch) (*Program
 	p := &Program{config: c, files: []*file{f}}
 	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
-		return nil, w.Whole(trace.Open, f.path, p.FileBytes(), err)
+		return nil, w.Ended(trace.Open, f.path, p.FileBytes(), err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
 	p.cleanUp()
 	p.reportMemory(w)
-	if err := w.Whole(trace.Open, f.path, p.FileBytes(), nil); err != nil {
+	if err := w.Ended(trace.Open, f.path, p.FileBytes(), nil); err != nil {
 		p.Close()
 		return nil, loadError(f.path, "", err, ErrFormat)
 	}
@@ -336,19 +336,19 @@ func (p *Program) closeFiles() {
 func (p *Program) Load(ctx context.Context, name string, options ...MethodOption) (*Method, error) {
 	i, err := p.methodIndex(name)
 	if err != nil {
-		return nil, p.config.observers.Watch(ctx, "").Whole(trace.Load, name, 0, err)
+		return nil, p.config.observers.Watch(ctx, "").Ended(trace.Load, name, 0, err)
 	}
 	name = p.spec.Methods[i].Name
 	w := p.config.observers.Watch(ctx, name)
 	if err := p.acquire(); err != nil {
-		return nil, w.Whole(trace.Load, name, 0, err)
+		return nil, w.Ended(trace.Load, name, 0, err)
 	}
 	m, err := p.load(ctx, w, i, options)
 	if err != nil {
 		p.release()
-		return nil, w.Whole(trace.Load, name, 0, loadError(p.path(), name, err, ErrFormat))
+		return nil, w.Ended(trace.Load, name, 0, loadError(p.path(), name, err, ErrFormat))
 	}
-	if err := w.Whole(trace.Load, name, m.in.Bytes(), nil); err != nil {
+	if err := w.Ended(trace.Load, name, m.in.Bytes(), nil); err != nil {
 		m.Close()
 		return nil, loadError(p.path(), name, err, ErrFormat)
 	}

@@ -130,7 +130,7 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 		return err
 	}
 	for _, m := range list[1:] {
-		count(3, m.live.shared.Lowered.Taken())
+		count(3, m.live.shared.Lowered.Accepted())
 	}
 	for call := range 6 {
 		sizes := s.sizesOf(r)

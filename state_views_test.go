@@ -408,7 +408,7 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64) (regions int, 
 		methods[i], first = m, cmp.Or(first, m)
 		exectest.Poison(m.in, 0xAA)
 		if l := m.Report().Lowered; l != nil {
-			regions += l.Taken()
+			regions += l.Accepted()
 		}
 	}
 	for call := range 7 {

@@ -43,7 +43,7 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 	limit := m.config.Timeout
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(limit, func() { cancel(&lateError{limit}) })
+	late := time.AfterFunc(limit, func() { cancel(&overdueError{limit}) })
 	defer late.Stop()
 	v, err := m.needAttached(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *Model) needAttached(ctx context.Context) (*version, error) {
 // Peek calls f with the attachment of the current program, which stays open until f returns, without a wait in the queue:
 // for what takes little time. ctx bounds the load of a model that is loaded on demand. Errors are those of f, and those for which Failure has a status.
 func (m *Model) Peek(ctx context.Context, f func(a Attachment) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Timeout, &lateError{m.config.Timeout})
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Timeout, &overdueError{m.config.Timeout})
 	defer cancel()
 	v, err := m.needAttached(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *Model) tryAttached(ctx context.Context, a Attachment) error {
 		case <-wait.Done():
 		}
 	})
-	end, err := m.queue.turn(wait)
+	end, err := m.queue.acquire(wait)
 	watch.Stop()
 	cancel(nil)
 	switch {
@@ -137,7 +137,7 @@ const tryPatience = 100 * time.Millisecond
 
 // ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's limits. The caller must release the
 // hold, which counts the body, when the body is no longer used. Failure has the status of errors.
-func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, hold *Hold, err error) {
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, hold *Reservation, err error) {
 	limit = min(limit, s.options.BodyBytes, s.options.BusyBytes)
 	size := limit
 	if r.ContentLength >= 0 {
@@ -150,7 +150,7 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	case encoding != "" && encoding != "identity":
 		return nil, nil, fmt.Errorf("%w: %.40q", errEncoding, encoding)
 	}
-	hold = s.NewHold()
+	hold = s.NewReservation()
 	if err := hold.Grow(size); err != nil {
 		return nil, nil, err
 	}

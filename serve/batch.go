@@ -40,11 +40,11 @@ type batch struct {
 
 // member is a call in a batch.
 type member struct {
-	call *call
-	rows int
-	gone bool
-	done chan struct{}
-	err  error
+	call     *call
+	rows     int
+	canceled bool
+	done     chan struct{}
+	err      error
 }
 
 // rows returns the size of the first dimension of all inputs, 0 if the call cannot be batched.
@@ -112,7 +112,7 @@ func (l *batches) join(m *member) *batch {
 func (b *batch) drop(m *member) {
 	b.owner.mu.Lock()
 	defer b.owner.mu.Unlock()
-	m.gone = true
+	m.canceled = true
 	if b.present--; b.present == 0 {
 		b.end()
 		b.cancel()
@@ -159,7 +159,7 @@ func (b *batch) close() (members []*member) {
 	defer b.owner.mu.Unlock()
 	b.end()
 	for _, m := range b.members {
-		if !m.gone {
+		if !m.canceled {
 			members = append(members, m)
 		}
 	}

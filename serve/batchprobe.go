@@ -24,17 +24,17 @@ func newBatches(ctx context.Context, e *endpoint) (*batches, error) {
 	if !ok {
 		return nil, fmt.Errorf("method %q: a batch of %d: the program runs no rows of several requests", e.method, maxRows)
 	}
-	l := &batches{endpoint: e, pool: together{r}, maxRows: maxRows, delay: e.version.model.config.BatchDelay}
+	l := &batches{endpoint: e, pool: rowsOfSeveral{r}, maxRows: maxRows, delay: e.version.model.config.BatchDelay}
 	if err := l.sample().execute(ctx, l.pool); err != nil {
 		return nil, fmt.Errorf("a batch of %d: %w", maxRows, err)
 	}
 	return l, nil
 }
 
-// together runs the rows of several requests.
-type together struct{ RowRunner }
+// rowsOfSeveral runs the rows of several requests.
+type rowsOfSeveral struct{ RowRunner }
 
-func (t together) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+func (t rowsOfSeveral) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
 	return t.RunRows(ctx, inputs, outputs, take)
 }
 

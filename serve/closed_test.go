@@ -27,7 +27,7 @@ func useServer(s *serve.Server, m *serve.Model) map[string]error {
 	s.Models()
 	s.Ready()
 	s.AnswerBytes()
-	h := s.NewHold()
+	h := s.NewReservation()
 	defer h.Release()
 	m.Name()
 	m.State()

@@ -215,7 +215,7 @@ func (c *call) queued(ctx context.Context) (end func(), err error) {
 // queued waits for a turn in the model's queue.
 func (e *endpoint) queued(ctx context.Context) (end func(), err error) {
 	m, begun := e.version.model, trace.Now()
-	end, err = m.queue.turn(ctx)
+	end, err = m.queue.acquire(ctx)
 	m.waited(ctx, e.method, begun, err)
 	return end, err
 }

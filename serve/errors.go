@@ -28,8 +28,8 @@ var (
 	errNoLoad      = errors.New("a load takes no parameters: the models are configured when the server starts")
 )
 
-// statusGone is logged if the client did not wait for the answer.
-const statusGone = 499
+// statusClosed is logged if the client did not wait for the answer.
+const statusClosed = 499
 
 // statuses maps errors to status codes. The first row that matches applies; other errors are 500.
 // Messages of codes below 500 are sent to the client.
@@ -49,7 +49,7 @@ var statuses = []struct {
 	{ErrCrashed, http.StatusBadGateway},
 	{ErrNotReady, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout},
-	{context.Canceled, statusGone},
+	{context.Canceled, statusClosed},
 	{oip.ErrRead, http.StatusBadRequest},
 	{etrun.ErrInput, http.StatusBadRequest},
 	{etrun.ErrExecute, http.StatusUnprocessableEntity},
@@ -57,8 +57,8 @@ var statuses = []struct {
 	{etrun.ErrClosed, http.StatusServiceUnavailable},
 }
 
-// codes maps statuses of HTTP to codes of gRPC.
-var codes = map[int]uint32{
+// grpcCodes maps statuses of HTTP to codes of gRPC.
+var grpcCodes = map[int]uint32{
 	http.StatusBadRequest:            3,  // invalid argument
 	http.StatusUnauthorized:          16, // unauthenticated
 	http.StatusForbidden:             7,  // permission denied
@@ -72,7 +72,7 @@ var codes = map[int]uint32{
 	http.StatusMisdirectedRequest:    7,  // permission denied
 	http.StatusUnprocessableEntity:   3,  // invalid argument
 	http.StatusTooManyRequests:       8,  // resource exhausted
-	statusGone:                       1,  // canceled
+	statusClosed:                     1,  // canceled
 	http.StatusInternalServerError:   13, // internal
 	http.StatusBadGateway:            14, // unavailable
 	http.StatusServiceUnavailable:    14, // unavailable
@@ -81,7 +81,7 @@ var codes = map[int]uint32{
 
 // Code returns the code of gRPC for a status of HTTP.
 func Code(status int) uint32 {
-	if code, ok := codes[status]; ok {
+	if code, ok := grpcCodes[status]; ok {
 		return code
 	}
 	return 2 // unknown
@@ -191,10 +191,10 @@ func Failure(w http.ResponseWriter, err error) (status int, retry time.Duration,
 	return e.Status, e.Retry, e.Text
 }
 
-// lateError is an expired time limit.
-type lateError struct{ limit time.Duration }
+// overdueError is an expired time limit.
+type overdueError struct{ limit time.Duration }
 
-func (e *lateError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
+func (e *overdueError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
 
 // Unwrap returns context.DeadlineExceeded.
-func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
+func (e *overdueError) Unwrap() error { return context.DeadlineExceeded }

@@ -205,16 +205,16 @@ func (s *scheduler) longest(c Client) *share {
 	return x
 }
 
-// displaces reports whether displace would refuse a request.
-func (s *scheduler) displaces(c Client) bool {
+// preempts reports whether displace would refuse a request.
+func (s *scheduler) preempts(c Client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.longest(c) != nil
 }
 
-// displace refuses the last request of the client with the most that wait, so that one of client c may wait. It returns false if c
+// preempt refuses the last request of the client with the most that wait, so that one of client c may wait. It returns false if c
 // has about as many.
-func (s *scheduler) displace(c Client, err error) bool {
+func (s *scheduler) preempt(c Client, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.longest(c)

@@ -145,14 +145,14 @@ func TestDisplaced(t *testing.T) {
 	for range 3 {
 		waiting = append(waiting, s.arrive(many))
 	}
-	if s.displaces(many) || s.displace(many, errRefused) {
+	if s.preempts(many) || s.preempt(many, errRefused) {
 		t.Error("a client displaces a request of its own")
 	}
-	if !s.displaces(few) || !s.displace(few, errRefused) {
+	if !s.preempts(few) || !s.preempt(few, errRefused) {
 		t.Fatal("a client without requests displaces none")
 	}
 	s.arrive(few)
-	if s.displaces(few) || s.displace(few, errRefused) {
+	if s.preempts(few) || s.preempt(few, errRefused) {
 		t.Error("a client displaces a request of one with only one more")
 	}
 	for i, w := range waiting {

@@ -27,7 +27,7 @@ func (s *Server) need(ctx context.Context, name string, arrived time.Time) (*Mod
 	v, d, err := m.join()
 	if d != nil {
 		limit := m.config.Timeout
-		ctx, cancel := context.WithDeadlineCause(ctx, arrived.Add(limit), &lateError{limit})
+		ctx, cancel := context.WithDeadlineCause(ctx, arrived.Add(limit), &overdueError{limit})
 		defer cancel()
 		v, err = d.wait(ctx)
 	}

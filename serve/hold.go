@@ -7,22 +7,22 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// Hold counts memory that a request in progress holds toward Options.BusyBytes. It is used by one goroutine at a time.
-type Hold struct {
+// Reservation counts memory that a request in progress holds toward Options.BusyBytes. It is used by one goroutine at a time.
+type Reservation struct {
 	server *Server
 	size   int64
-	with   *Hold // of the same request, or nil
+	with   *Reservation // of the same request, or nil
 }
 
-// NewHold returns a hold of nothing. The caller must release it.
-func (s *Server) NewHold() *Hold { return &Hold{server: s} }
+// NewReservation returns a hold of nothing. The caller must release it.
+func (s *Server) NewReservation() *Reservation { return &Reservation{server: s} }
 
-// Beside returns a hold of nothing for the same request, which must be released as well.
-func (h *Hold) Beside() *Hold { return &Hold{server: h.server, with: h} }
+// Another returns a hold of nothing for the same request, which must be released as well.
+func (h *Reservation) Another() *Reservation { return &Reservation{server: h.server, with: h} }
 
 // Grow counts n more bytes, before they are allocated. If requests hold too many it fails and counts nothing: with an error for which
 // Failure has the status 429, or 413 if the request would hold too many alone, so that repeating it is in vain.
-func (h *Hold) Grow(n int64) error {
+func (h *Reservation) Grow(n int64) error {
 	all := add(h.size, n)
 	for other := h.with; other != nil; other = other.with {
 		all = add(all, other.size)
@@ -30,7 +30,7 @@ func (h *Hold) Grow(n int64) error {
 	if all > h.server.options.BusyBytes {
 		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("the request needs %d bytes of memory in all, %s", all, h.server.busyBound())}
 	}
-	if !h.server.budget.take(n) {
+	if !h.server.budget.reserve(n) {
 		return &busyError{"too many bytes of requests in progress", loadPatience}
 	}
 	h.size += n
@@ -43,17 +43,17 @@ func (s *Server) busyBound() string {
 }
 
 // Shrink counts n bytes less, which were freed.
-func (h *Hold) Shrink(n int64) {
+func (h *Reservation) Shrink(n int64) {
 	n = min(n, h.size)
 	h.server.budget.release(n)
 	h.size -= n
 }
 
 // Size returns the number of counted bytes.
-func (h *Hold) Size() int64 { return h.size }
+func (h *Reservation) Size() int64 { return h.size }
 
 // Release ends the hold.
-func (h *Hold) Release() {
+func (h *Reservation) Release() {
 	h.server.budget.release(h.size)
 	h.size = 0
 }

@@ -15,7 +15,7 @@ import (
 type Inference struct {
 	Model, Method string // the empty method is "forward", or the only one
 	Arrived       time.Time
-	Held          int64 // bytes of the request that are counted toward Options.BusyBytes until Infer returns
+	Reserved      int64 // bytes of the request that are counted toward Options.BusyBytes until Infer returns
 	Binary        bool  // the answer has the bytes of all outputs, whatever the request asks for
 	// Read reads the request within the limits of the model.
 	Read func(limits oip.Limits) (*oip.Request, error)
@@ -73,7 +73,7 @@ func (s *Server) inferWith(ctx context.Context, v *version, limits oip.Limits, i
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, i.Arrived.Add(limit), &lateError{limit})
+	ctx, cancel := context.WithDeadlineCause(ctx, i.Arrived.Add(limit), &overdueError{limit})
 	defer cancel()
 	if err := e.admit(ctx, c, request); err != nil {
 		return err
@@ -150,8 +150,8 @@ func stepOf(request *oip.Request) (s step, err error) {
 	return s, nil
 }
 
-// holdAnswer counts the outputs and their form in the answer. The request holds a number of bytes already.
-func (s *Server) holdAnswer(c *call, held int64) (*Hold, error) {
+// reserveAnswer counts the outputs and their form in the answer. The request holds a number of bytes already.
+func (s *Server) reserveAnswer(c *call, held int64) (*Reservation, error) {
 	size := int64(0)
 	for k := range c.outputs {
 		size = add(size, c.answerBytes(k))
@@ -160,7 +160,7 @@ func (s *Server) holdAnswer(c *call, held int64) (*Hold, error) {
 		return nil, &oip.Error{Class: oip.ErrInvalid, Err: fmt.Errorf("an answer of up to %d bytes to a request of %d, at most %d are allowed "+
 			"for all requests in progress; binary outputs take less, and fewer classes", size, held, s.options.BusyBytes)}
 	}
-	h := s.NewHold()
+	h := s.NewReservation()
 	return h, h.Grow(size)
 }
 
@@ -175,7 +175,7 @@ func (c *call) answerBytes(k int) int64 {
 
 // finish answers with the outputs.
 func (s *Server) finish(c *call, id string, i *Inference) error {
-	hold, err := s.holdAnswer(c, i.Held)
+	hold, err := s.reserveAnswer(c, i.Reserved)
 	if err != nil {
 		return err
 	}

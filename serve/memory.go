@@ -14,8 +14,8 @@ func (h *common) begin(ctx context.Context) (end func(), err error) {
 		return end, nil
 	}
 	select {
-	case h.turn <- struct{}{}:
-		return func() { <-h.turn }, nil
+	case h.loading <- struct{}{}:
+		return func() { <-h.loading }, nil
 	case <-h.ctx.Done():
 		return end, context.Cause(h.ctx)
 	case <-ctx.Done():

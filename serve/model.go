@@ -300,11 +300,11 @@ type pendingLoad struct {
 
 // common is what the models of a server share.
 type common struct {
-	ctx    context.Context // for loads; canceled by Close
-	limit  int64           // memory of all programs, 0 for none
-	used   atomic.Int64
-	turn   chan struct{} // has an element during a load, if there is a limit
-	models func() []*Model
+	ctx     context.Context // for loads; canceled by Close
+	limit   int64           // memory of all programs, 0 for none
+	used    atomic.Int64
+	loading chan struct{} // has an element during a load, if there is a limit
+	models  func() []*Model
 
 	mu      sync.Mutex
 	leaving []*version // versions that no request finds any more, until they are closed

@@ -23,12 +23,12 @@ func newQueue(turns, rows, waiting int) *queue {
 
 // full reports whether enter would refuse a request of a client.
 func (q *queue) full(c Client) bool {
-	return q.inside.Load() >= q.capacity && !q.scheduler.displaces(c)
+	return q.inside.Load() >= q.capacity && !q.scheduler.preempts(c)
 }
 
 // enter admits a request, until leave. If the queue is full, it is in the place of one of a client with more that wait, which is refused.
 func (q *queue) enter(c Client) error {
-	if q.inside.Add(1) > q.capacity && !q.scheduler.displace(c, q.busy()) {
+	if q.inside.Add(1) > q.capacity && !q.scheduler.preempt(c, q.busy()) {
 		q.leave()
 		return q.busy()
 	}
@@ -43,8 +43,8 @@ func (q *queue) leave() { q.inside.Add(-1) }
 // waiting returns the number of admitted requests without a turn.
 func (q *queue) waiting() int { return max(0, int(q.inside.Load())-q.scheduler.count()) }
 
-// turn waits for a turn of the client of ctx. The caller must call end.
-func (q *queue) turn(ctx context.Context) (end func(), err error) {
+// acquire waits for a turn of the client of ctx. The caller must call end.
+func (q *queue) acquire(ctx context.Context) (end func(), err error) {
 	l, err := q.lease(ctx)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// take reserves bytes; ok is false if they exceed the limit.
-func (b *budget) take(n int64) (ok bool) {
+// reserve reserves bytes; ok is false if they exceed the limit.
+func (b *budget) reserve(n int64) (ok bool) {
 	if b.used.Add(n) > b.limit {
 		b.release(n)
 		return false

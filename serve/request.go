@@ -27,7 +27,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.budget.release(size)
-	i.Held, limits.Body = size, size
+	i.Reserved, limits.Body = size, size
 	i.Read = func(limits oip.Limits) (*oip.Request, error) {
 		// The goroutine with which net/http watches the connection begins after the body. Otherwise another thread
 		// takes it, often on the processor of the run.
@@ -62,7 +62,7 @@ func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err e
 	if err := m.room(r.Context()); err != nil {
 		return 0, err
 	}
-	if !s.budget.take(size) {
+	if !s.budget.reserve(size) {
 		return 0, &busyError{"too many bytes of requests in progress", m.queue.retryAfter()}
 	}
 	return size, nil

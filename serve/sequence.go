@@ -155,7 +155,7 @@ func (l *sequences) method(ctx context.Context, q *sequence, name string) (Insta
 		return nil, err
 	}
 	size := m.Bytes()
-	if err := l.take(size); err != nil {
+	if err := l.reserve(size); err != nil {
 		_ = m.Close()
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (l *sequences) method(ctx context.Context, q *sequence, name string) (Insta
 	return m, nil
 }
 
-func (l *sequences) take(size int64) error {
+func (l *sequences) reserve(size int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.bytes+size > l.limits.Bytes {

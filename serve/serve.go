@@ -108,7 +108,7 @@ func New(o Options, models ...Config) (*Server, error) {
 	o.BusyBytes = cmp.Or(o.BusyBytes, 256<<20)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
 	s := &Server{options: o, budget: budget{limit: o.BusyBytes}}
-	s.common = &common{limit: o.MemoryBytes, turn: make(chan struct{}, 1), models: s.Models}
+	s.common = &common{limit: o.MemoryBytes, loading: make(chan struct{}, 1), models: s.Models}
 	s.common.ctx, s.cancel = context.WithCancel(context.Background())
 	set, err := s.newModels(models)
 	if err != nil {

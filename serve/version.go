@@ -165,7 +165,7 @@ func (m *Model) Try(ctx context.Context) error {
 }
 
 func (m *Model) tryEndpoint(ctx context.Context, e *endpoint) error {
-	end, err := m.queue.turn(ctx)
+	end, err := m.queue.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ type Model struct {
 	family Family
 	info   Info
 	load   func(ctx context.Context) (driver, error)
-	places chan struct{} // one for each recording in progress
+	slots  chan struct{} // one for each recording in progress
 
 	mu     sync.Mutex
 	idle   []driver
@@ -201,7 +201,7 @@ func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
 		if !has(p, f.methods...) {
 			continue
 		}
-		m := &Model{family: f.name, info: Info{Family: f.name, Rate: 16000}, places: make(chan struct{}, max(1, c.Instances))}
+		m := &Model{family: f.name, info: Info{Family: f.name, Rate: 16000}, slots: make(chan struct{}, max(1, c.Instances))}
 		m.load = func(ctx context.Context) (driver, error) { return f.load(ctx, &setup{&c, p}) }
 		d, err := m.load(ctx)
 		if err != nil {
@@ -293,12 +293,12 @@ func (m *Model) use(ctx context.Context, o *Options, f func(d driver) error) err
 		return err
 	}
 	select {
-	case m.places <- struct{}{}:
+	case m.slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-m.places }()
-	d, err := m.take(ctx)
+	defer func() { <-m.slots }()
+	d, err := m.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -309,8 +309,8 @@ func (m *Model) use(ctx context.Context, o *Options, f func(d driver) error) err
 	return err
 }
 
-// take returns an idle driver, or another one.
-func (m *Model) take(ctx context.Context) (driver, error) {
+// acquire returns an idle driver, or another one.
+func (m *Model) acquire(ctx context.Context) (driver, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {

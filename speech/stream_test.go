@@ -89,7 +89,7 @@ func TestVoice(t *testing.T) {
 func TestInstances(t *testing.T) {
 	samples := recording(t)
 	m := loadModel(t, "transducer")
-	m.places = make(chan struct{}, 3)
+	m.slots = make(chan struct{}, 3)
 	want, err := m.Transcribe(t.Context(), samples, Options{})
 	if err != nil {
 		t.Fatal(err)

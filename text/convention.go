@@ -38,7 +38,7 @@ type convention struct {
 	width       int          // maximum number of tokens per call
 	fixed       bool         // each call takes width tokens
 	position    tensor.DType // of the position; only if places is not 0
-	places      int          // elements of the position input: 0 for no such input, 1 for the first token's, else one per token
+	positions   int          // elements of the position input: 0 for no such input, 1 for the first token's, else one per token
 	all         bool         // logits of all tokens of a call, not only of the last
 	logits      tensor.DType
 	vocabulary  int // logits per token
@@ -240,9 +240,9 @@ func (c *convention) readPosition(v *etrun.ValueMeta) error {
 	if !isInteger(v) || !ok || n < 1 || (n > 1 || dynamic) && dynamic == c.fixed || n > 1 && n < c.width && c.width != maxMetadata {
 		return c.reject("input 1: "+describe(v), wantPosition)
 	}
-	c.position, c.places = v.DType, 1
+	c.position, c.positions = v.DType, 1
 	if n > 1 || dynamic {
-		c.places = c.width
+		c.positions = c.width
 	}
 	return nil
 }
@@ -269,11 +269,11 @@ func (c *convention) readLogits(v *etrun.ValueMeta) error {
 // findCache derives the kind of cache from the instance's state.
 func (c *convention) findCache(state []*tensor.Tensor, claimed *bool, context int) error {
 	switch {
-	case len(state) == 0 || c.places == 0 && claimed != nil && !*claimed:
+	case len(state) == 0 || c.positions == 0 && claimed != nil && !*claimed:
 		c.cache = CacheNone
 	case claimed != nil && !*claimed:
 		return &MetadataError{Name: "use_kv_cache", Got: "false", Want: "true for a method with a position and state"}
-	case c.places > 0 && !slices.ContainsFunc(state, func(t *tensor.Tensor) bool { return !slices.Contains(t.Sizes, context) }):
+	case c.positions > 0 && !slices.ContainsFunc(state, func(t *tensor.Tensor) bool { return !slices.Contains(t.Sizes, context) }):
 		c.cache = CachePositions
 	default:
 		c.cache = CacheRecurrent

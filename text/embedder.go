@@ -64,11 +64,11 @@ func (e *Embedder) setOptions(o *EmbedOptions) error {
 	switch {
 	case !slices.Contains([]Pooling{PoolMean, PoolCLS, PoolLast, PoolNone}, e.info.Pooling):
 		return &OptionError{Option: "pooling", Got: o.Pooling, Want: "mean, cls, last or none"}
-	case e.info.Pooling == PoolNone && e.call.each:
+	case e.info.Pooling == PoolNone && e.call.perToken:
 		return &OptionError{Option: "pooling", Got: e.info.Pooling, Want: "mean, cls or last: the program returns a vector of each token"}
 	case o.Context < 0:
 		return &OptionError{Option: "context", Got: o.Context, Want: "a positive number of tokens"}
-	case e.info.Pooling != PoolNone && !e.call.each:
+	case e.info.Pooling != PoolNone && !e.call.perToken:
 		e.warnings = append(e.warnings, fmt.Sprintf("pooling %s has no effect: the program returns one vector of each text", e.info.Pooling))
 		e.info.Pooling = PoolNone
 	}

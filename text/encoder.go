@@ -23,7 +23,7 @@ type encoder struct {
 	exactWidth  bool // and all tokens
 	vector      tensor.DType
 	dims        int
-	each        bool // the output has a vector of each token
+	perToken    bool // the output has a vector of each token
 	vocabulary  int  // 0 if unknown
 }
 
@@ -101,8 +101,8 @@ func (c *encoder) readVector(v *etrun.ValueMeta) error {
 	if c.flat && len(v.Sizes) == 1 {
 		leading = 0
 	}
-	c.each = len(v.Sizes) == 3 || c.flat && len(v.Sizes) == 2 && v.Sizes[0] == c.width && c.width > 1
-	if n := len(v.Sizes); n != leading+1 && !c.each || n == 0 {
+	c.perToken = len(v.Sizes) == 3 || c.flat && len(v.Sizes) == 2 && v.Sizes[0] == c.width && c.width > 1
+	if n := len(v.Sizes); n != leading+1 && !c.perToken || n == 0 {
 		return bad
 	}
 	c.vector, c.dims = v.DType, v.Sizes[len(v.Sizes)-1]
@@ -207,7 +207,7 @@ func (c *encoder) output(m *etrun.Method, rows, width int) (*tensor.Tensor, erro
 		return nil, err
 	}
 	want := rows * c.dims
-	if c.each {
+	if c.perToken {
 		want *= width
 	}
 	if t := v.Tensor; t.Numel() != want || !t.IsContiguous() {

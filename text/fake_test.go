@@ -21,7 +21,7 @@ import (
 type fake struct {
 	width, context, vocabulary int
 	dynamic                    bool
-	places                     int    // size of the position, 0 for none
+	positions                  int    // size of the position, 0 for none
 	scalar                     bool   // the position has no dimensions
 	cache                      string // "", "positions" or "count"
 	all                        bool
@@ -39,7 +39,7 @@ type fake struct {
 }
 
 func fakeDefault() fake {
-	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions",
+	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, positions: 1, cache: "positions",
 		tokens: tensor.Int64, logits: tensor.Float32, calls: new(atomic.Int64),
 		meta: map[string]any{"get_max_seq_len": 24, "get_vocab_size": 64, "use_kv_cache": true}}
 }
@@ -201,12 +201,12 @@ func (f *fake) method() pte.Method {
 	}
 	m.Inputs = []int{tokens}
 	args := []int{tokens}
-	if f.places > 0 {
-		sizes := []int{f.places}
+	if f.positions > 0 {
+		sizes := []int{f.positions}
 		if f.scalar {
 			sizes = nil
 		}
-		position := add(f.tokens, f.places > 1 && f.dynamic, sizes...)
+		position := add(f.tokens, f.positions > 1 && f.dynamic, sizes...)
 		m.Inputs = append(m.Inputs, position)
 		if f.cache == "positions" {
 			args = append(args, position)
@@ -298,22 +298,22 @@ var conventions = []struct {
 	{"dynamic", CachePositions, func(f *fake) {}},
 	{"dynamic, all logits", CachePositions, func(f *fake) { f.all = true }},
 	{"dynamic, flat", CachePositions, func(f *fake) { f.flat, f.all = true, true }},
-	{"dynamic, a position per token", CachePositions, func(f *fake) { f.places = f.width }},
+	{"dynamic, a position per token", CachePositions, func(f *fake) { f.positions = f.width }},
 	{"int32, float16", CachePositions, func(f *fake) { f.tokens, f.logits = tensor.Int32, tensor.Float16 }},
 	{"bfloat16, all logits", CachePositions, func(f *fake) { f.logits, f.all = tensor.BFloat16, true }},
 	{"static", CachePositions, func(f *fake) { f.dynamic, f.width = false, 1 }},
 	{"static, scalar position", CachePositions, func(f *fake) { f.dynamic, f.width, f.scalar = false, 1, true }},
 	{"static chunks", CachePositions, func(f *fake) { f.dynamic, f.width, f.all = false, 5, true }},
-	{"static chunks, a position per token", CachePositions, func(f *fake) { f.dynamic, f.width, f.places, f.all = false, 5, 5, true }},
-	{"counted", CacheRecurrent, func(f *fake) { f.cache, f.places = "count", 0 }},
+	{"static chunks, a position per token", CachePositions, func(f *fake) { f.dynamic, f.width, f.positions, f.all = false, 5, 5, true }},
+	{"counted", CacheRecurrent, func(f *fake) { f.cache, f.positions = "count", 0 }},
 	{"counted, with a position", CacheRecurrent, func(f *fake) { f.cache = "count" }},
 	{"counted, one token", CacheRecurrent, func(f *fake) { f.cache, f.dynamic, f.width = "count", false, 1 }},
-	{"no cache", CacheNone, func(f *fake) { f.cache, f.places, f.width = "", 0, 24 }},
-	{"no cache, all logits", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all = "", 0, 24, true }},
-	{"no cache, static", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all, f.dynamic = "", 0, 24, true, false }},
-	{"no cache, no metadata", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all, f.dynamic, f.meta = "", 0, 24, true, false, nil }},
+	{"no cache", CacheNone, func(f *fake) { f.cache, f.positions, f.width = "", 0, 24 }},
+	{"no cache, all logits", CacheNone, func(f *fake) { f.cache, f.positions, f.width, f.all = "", 0, 24, true }},
+	{"no cache, static", CacheNone, func(f *fake) { f.cache, f.positions, f.width, f.all, f.dynamic = "", 0, 24, true, false }},
+	{"no cache, no metadata", CacheNone, func(f *fake) { f.cache, f.positions, f.width, f.all, f.dynamic, f.meta = "", 0, 24, true, false, nil }},
 	{"no cache, but state", CacheNone, func(f *fake) {
-		f.cache, f.places, f.width, f.meta = "count", 0, 24, map[string]any{"use_kv_cache": false, "get_max_seq_len": 100}
+		f.cache, f.positions, f.width, f.meta = "count", 0, 24, map[string]any{"use_kv_cache": false, "get_max_seq_len": 100}
 	}},
 	{"no metadata", CachePositions, func(f *fake) { f.meta = nil }},
 }
@@ -405,7 +405,7 @@ func TestExact(t *testing.T) {
 
 func testExact(t *testing.T, meta map[string]any) {
 	f := fakeDefault()
-	f.cache, f.places, f.dynamic, f.width, f.meta = "", 0, false, 6, meta
+	f.cache, f.positions, f.dynamic, f.width, f.meta = "", 0, false, 6, meta
 	s := sessionOf(t, f.load(t, nil))
 	prompt := []int{1, 2, 3, 4, 5, 6}
 	got, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, Options{}))

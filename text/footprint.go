@@ -25,7 +25,7 @@ func (s *Session) Footprint() (Footprint, error) {
 	}
 	defer s.leave()
 	now, m := s.method.Memory(), &s.model.size
-	f := Footprint{Weights: m.weights, State: m.state, Memory: now.Planned + now.Scratch + s.held()}
+	f := Footprint{Weights: m.weights, State: m.state, Memory: now.Planned + now.Scratch + s.ownBytes()}
 	if s.embed != nil {
 		rows := s.embed.Memory()
 		f.Memory += rows.Planned + rows.Scratch
@@ -64,12 +64,12 @@ func selects(operator string) bool {
 
 func isConstant(k ir.Kind) bool { return k == ir.Constant || k == ir.Folded }
 
-// held returns the bytes of the session's own memory.
-func (s *Session) held() int64 {
+// ownBytes returns the bytes of the session's own memory.
+func (s *Session) ownBytes() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
 	return int64(cap(s.in.halves))*2 + int64(cap(s.tokens)+cap(s.in.ints)+cap(g.chosen)+cap(g.order)+cap(g.spare))*integer +
-		int64(cap(s.kept)+cap(s.rows)+cap(s.in.rows)+cap(s.in.made)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+
+		int64(cap(s.kept)+cap(s.rows)+cap(s.in.rows)+cap(s.in.made)+cap(s.in.shorts)+cap(s.gen.constraint.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked)+
 			cap(g.weight)+cap(g.all))*float
 }
 

@@ -90,8 +90,8 @@ func (m *Model) vocabulary() *grammar.Vocabulary {
 	return m.words.Vocabulary
 }
 
-// former holds the position of a text in its form.
-type former struct {
+// constraint holds the position of a text in its form.
+type constraint struct {
 	*grammar.Matcher
 	logits []float32 // of the tokens that the form allows
 	bytes  []byte

@@ -20,7 +20,7 @@ type generation struct {
 	left  bool // the caller ended the iteration
 
 	sampler sampler
-	former
+	constraint
 	stream  stream
 	list    []Token     // tokens not yet yielded
 	top     []Candidate // of these
@@ -50,7 +50,7 @@ func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
 // release drops what the call has had: a session can be idle for long, and a form have many positions.
 func (g *generation) release() {
 	g.rowOf = nil
-	g.o, g.yield, g.former.Matcher, g.sampler.Sampling, g.stream.stops = Options{}, nil, nil, Sampling{}, nil
+	g.o, g.yield, g.constraint.Matcher, g.sampler.Sampling, g.stream.stops = Options{}, nil, nil, Sampling{}, nil
 }
 
 // run computes the prompt and generates tokens until the text ends.
@@ -170,12 +170,12 @@ func (g *generation) add(id int) error {
 	if stopped {
 		g.finish = FinishStop
 	}
-	g.put(text, len(text) > 0 || len(g.list) >= maxHeld)
+	g.put(text, len(text) > 0 || len(g.list) >= maxWithheld)
 	return nil
 }
 
-// maxHeld bounds the tokens that are not yielded because they have no text yet.
-const maxHeld = 64
+// maxWithheld bounds the tokens that are not yielded because they have no text yet.
+const maxWithheld = 64
 
 // decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop one space.
 func (g *generation) decode(id int) (err error) {
@@ -275,7 +275,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 
 // startForm prepares a call with a form, which must have an end within the tokens that can be generated.
 func (g *generation) startForm(prompt int) error {
-	g.former.Matcher = nil
+	g.constraint.Matcher = nil
 	if g.o.Form == nil {
 		return nil
 	}
@@ -286,7 +286,7 @@ func (g *generation) startForm(prompt int) error {
 		return &OptionError{Option: "stop", Got: "strings", Want: "none together with a form: the text would end within it"}
 	}
 	excluded := g.excluded()
-	g.former.Matcher = g.o.Form.grammar.NewMatcher(g.model.vocabulary(), excluded)
+	g.constraint.Matcher = g.o.Form.grammar.NewMatcher(g.model.vocabulary(), excluded)
 	switch n := g.remaining(prompt); {
 	case !g.Ends():
 		return noEnd(len(excluded) > 0)
@@ -339,10 +339,10 @@ func (g *generation) endsText(id int) bool {
 // tokenText returns the bytes of a token.
 func (g *generation) tokenText(id int) []byte {
 	if name, ok := g.o.Shown[id]; ok {
-		return append(g.former.bytes[:0], name...)
+		return append(g.constraint.bytes[:0], name...)
 	}
-	g.former.bytes, _ = g.model.tok.Append(g.former.bytes[:0], id)
-	return g.former.bytes
+	g.constraint.bytes, _ = g.model.tok.Append(g.constraint.bytes[:0], id)
+	return g.constraint.bytes
 }
 
 // formed returns the chosen token if the form allows it, or else one of those that it allows.
@@ -355,7 +355,7 @@ func (g *generation) formed(id int, logits []float32) (int, bool) {
 	} else if s := g.tokenText(id); len(s) > 0 && g.Allows(s, left) {
 		return id, true
 	}
-	f := &g.former
+	f := &g.constraint
 	f.logits = slices.Grow(f.logits[:0], len(logits))[:len(logits)]
 	for i := range f.logits {
 		f.logits[i] = float32(math.Inf(-1))
@@ -396,7 +396,7 @@ func (g *generation) likely(logits []float32, left int) {
 			return
 		}
 		if s := g.tokenText(id); len(s) > 0 && !g.endsText(id) && g.Allows(s, left) {
-			g.former.logits[id] = logits[id]
+			g.constraint.logits[id] = logits[id]
 		}
 	}
 }

@@ -495,7 +495,7 @@ func (m *Model) RenderConversation(t *Template, d *Conversation) (string, error)
 
 // rendered returns the prompt of a conversation as segments.
 func (m *Model) rendered(t *Template, d *Conversation) ([]segment, error) {
-	if err := m.checkPlaces(t, d); err != nil {
+	if err := m.checkMedia(t, d); err != nil {
 		return nil, err
 	}
 	if len(d.Tools) > 0 {

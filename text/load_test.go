@@ -54,7 +54,7 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		{"float tokens", func(f *fake) { f.tokens = tensor.Float32 }, nil, nil, convention, etrun.ErrUnsupported},
 		{"integer logits", func(f *fake) { f.logits = tensor.Int64 }, nil, nil, convention, etrun.ErrUnsupported},
-		{"two positions for seven tokens", func(f *fake) { f.places = 2 }, nil, nil, convention, etrun.ErrUnsupported},
+		{"two positions for seven tokens", func(f *fake) { f.positions = 2 }, nil, nil, convention, etrun.ErrUnsupported},
 		{"chunks of a fixed length, last logits", func(f *fake) { f.dynamic = false }, nil, nil, convention, etrun.ErrUnsupported},
 		{"chunks of a fixed length, state", func(f *fake) { f.dynamic, f.all, f.cache = false, true, "count" }, nil, nil,
 			convention, etrun.ErrUnsupported},

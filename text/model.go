@@ -312,7 +312,7 @@ func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method, r *etru
 // promise more.
 func (m *Model) boundContext(d *metadata, n int, method *ir.Method) int {
 	positions := counters(method)
-	if m.call.places > 0 {
+	if m.call.positions > 0 {
 		positions = method.Inputs[1:2]
 	}
 	b := method.Bound(positions...)
@@ -415,7 +415,7 @@ func (m *Model) lend(s *Session) {
 	}
 }
 
-func (m *Model) giveBack(s *Session) {
+func (m *Model) returnSession(s *Session) {
 	a, err := s.method.DetachArena()
 	if a == nil || err != nil {
 		return
@@ -456,8 +456,8 @@ func (m *Model) Shrink() error {
 	return errors.Join(errs...)
 }
 
-// take returns a session without a text, nil if there is none.
-func (m *Model) take() *Session {
+// spare returns a session without a text, nil if there is none.
+func (m *Model) spare() *Session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := len(m.spares) - 1

@@ -75,8 +75,8 @@ func (d *Conversation) parts() (list []*Part) {
 	return list
 }
 
-// checkPlaces refuses conversations with parts that are not in order, or not the user's.
-func (m *Model) checkPlaces(t *Template, d *Conversation) error {
+// checkMedia refuses conversations with parts that are not in order, or not the user's.
+func (m *Model) checkMedia(t *Template, d *Conversation) error {
 	for i := range d.Messages {
 		x := &d.Messages[i]
 		if len(x.Parts) > 0 && x.Role != user {
@@ -103,8 +103,8 @@ var around = []struct {
 	{Sound, "{<|audio_bos|>}", "", "{<|audio_eos|>}"},
 }
 
-// places are the control tokens for which models' own templates expect a part, and what replaces them; {part} is the part.
-var places = []struct {
+// mediaTokens are the control tokens for which models' own templates expect a part, and what replaces them; {part} is the part.
+var mediaTokens = []struct {
 	medium Medium
 	name   string
 	with   string
@@ -188,7 +188,7 @@ func (m *Model) replaced(rendered []segment, parts []*Part) (list []segment, ok 
 	for _, s := range rendered {
 		with := []segment{s}
 		if s.kind == control && len(parts) > 0 {
-			for _, place := range places {
+			for _, place := range mediaTokens {
 				if place.name == s.text && place.medium == parts[0].medium {
 					with, parts = m.pattern(place.with), parts[1:]
 					break
@@ -223,7 +223,7 @@ func (m *Model) renderParts(t *Template, d *Conversation) ([]segment, error) {
 // UserMessage returns a message of the user with parts: in the places of <image> and <audio> in the content, in order, and those without a
 // place before it.
 func UserMessage(content string, parts ...*Part) Message {
-	marked, order := placeParts(content, parts)
+	marked, order := orderParts(content, parts)
 	m := Message{Role: user}
 	for i, piece := range strings.Split(marked, partMark) {
 		if i > 0 {
@@ -247,7 +247,7 @@ func (m *Model) EncodeParts(s string, parts []*Part, special bool) ([]int, error
 	if err := m.checkParts(parts); err != nil {
 		return nil, err
 	}
-	marked, order := placeParts(s, parts)
+	marked, order := orderParts(s, parts)
 	var ids []int
 	rendered := []segment{{plain, marked}}
 	if special {
@@ -265,8 +265,8 @@ func (m *Model) EncodeParts(s string, parts []*Part, special bool) ([]int, error
 	return append(ids, more...), err
 }
 
-// placeParts returns a text with marks for its parts, and these in the order of the marks.
-func placeParts(s string, parts []*Part) (marked string, order []*Part) {
+// orderParts returns a text with marks for its parts, and these in the order of the marks.
+func orderParts(s string, parts []*Part) (marked string, order []*Part) {
 	s = strings.ReplaceAll(s, partMark, "")
 	left := slices.Clone(parts)
 	var b strings.Builder

@@ -47,7 +47,7 @@ const (
 
 // NewSession returns an empty session. Errors are those of etrun.Program.Load.
 func (m *Model) NewSession(ctx context.Context) (*Session, error) {
-	s := m.take()
+	s := m.spare()
 	if s == nil {
 		var err error
 		if s, err = m.open(ctx); err != nil {
@@ -250,7 +250,7 @@ func (s *Session) computePart(ctx context.Context, tokens []int, read func()) er
 	}
 	if len(tokens) > 1 {
 		s.model.lend(s)
-		defer s.model.giveBack(s)
+		defer s.model.returnSession(s)
 	}
 	err := s.compute(ctx, tokens)
 	if err == nil {
@@ -370,11 +370,11 @@ func (s *Session) setInputs(ctx context.Context, first, n int) error {
 	} else {
 		err = s.in.set(s.method, 0, c.tokens, n, func(k int) int { return s.tokenAt(first + k) })
 	}
-	if err != nil || c.places == 0 {
+	if err != nil || c.positions == 0 {
 		return err
 	}
 	places := n
-	if c.places == 1 {
+	if c.positions == 1 {
 		places = 1
 	}
 	return s.in.set(s.method, 1, c.position, places, func(k int) int { return first + k })

@@ -148,7 +148,7 @@ func (l *lowerCommand) checkExternal(from string) error {
 	if l.output == output.Stdout || strings.EqualFold(filepath.Ext(l.output), ".ptd") || err == nil && !info.Mode().IsRegular() {
 		return session.Usage("--external-constants -o %s, want the name of a .pte file: the constants are written beside it", l.output)
 	}
-	to, err := os.Stat(besideName(l.output))
+	to, err := os.Stat(siblingName(l.output))
 	if err != nil {
 		return nil // a new file, or the error of writing it
 	}
@@ -169,7 +169,7 @@ func (l *lowerCommand) write(ctx context.Context, result *loweredFile) error {
 		}
 		return output.WriteAll(ctx, program)
 	}
-	return output.WriteAll(ctx, output.Content{Path: besideName(l.output), From: result.constants}, program)
+	return output.WriteAll(ctx, output.Content{Path: siblingName(l.output), From: result.constants}, program)
 }
 
 // loweredFile is a lowered program in its file, which is that of the original if nothing is lowered.

@@ -62,8 +62,8 @@ type leftReport struct {
 	Reason string `json:"reason"`
 }
 
-// besideName is the name of a program's data file: model.pte's is model.ptd, model.v2's model.v2.ptd.
-func besideName(program string) string {
+// siblingName is the name of a program's data file: model.pte's is model.ptd, model.v2's model.v2.ptd.
+func siblingName(program string) string {
 	if ext := strings.ToLower(filepath.Ext(program)); ext == ".pte" || ext == ".bpte" {
 		program = program[:len(program)-len(ext)]
 	}
@@ -73,7 +73,7 @@ func besideName(program string) string {
 func (l *lowerCommand) report(from string, size int, result *loweredFile) *lowerReport {
 	r := &lowerReport{Schema: "etrun.lower/1", Model: from, Output: l.output, Bytes: size, OutputBytes: len(result.program.data())}
 	if result.constants != nil {
-		r.Data, r.DataBytes = besideName(l.output), len(result.constants.data())
+		r.Data, r.DataBytes = siblingName(l.output), len(result.constants.data())
 	}
 	for i := range result.Methods {
 		r.Methods = append(r.Methods, reportMethod(&result.Methods[i]))

@@ -35,21 +35,21 @@ type comparison struct {
 	*lowerCommand
 	original, lowered *stored
 	path              string
-	beside            []etrun.Source // the constants of the lowered program
+	extraData         []etrun.Source // the constants of the lowered program
 	calls             session.Calls
-	given             bool // the inputs are those of the command line
+	fromUser          bool // the inputs are those of the command line
 }
 
 // compare runs both programs. Random inputs that the original one does not accept are replaced by others.
 func (l *lowerCommand) compare(ctx context.Context, from *session.Session, original *stored, result *loweredFile) (r *verifiedReport, err error) {
 	c := &comparison{lowerCommand: l, original: original, lowered: result.program, path: from.Path}
 	if result.constants != nil {
-		c.beside = []etrun.Source{result.constants.source("constants")}
+		c.extraData = []etrun.Source{result.constants.source("constants")}
 	}
-	c.calls, c.given = l.verifiedCalls(result.Result)
+	c.calls, c.fromUser = l.verifiedCalls(result.Result)
 	for attempt := range session.Attempts() {
 		var failed error
-		if r, failed = c.run(ctx, attempt, nil, nil); !isRefused(failed) || c.given {
+		if r, failed = c.run(ctx, attempt, nil, nil); !isRefused(failed) || c.fromUser {
 			return r, failed
 		}
 		if err == nil {
@@ -77,7 +77,7 @@ func isUnfit(err error) bool {
 // open opens one of the programs for the calls, with random inputs of an attempt.
 func (c *comparison) open(ctx context.Context, name string, data *stored, attempt int, by []etrun.Option) (*session.Session, error) {
 	o := c.Options
-	o.Beside, o.Indexes, o.Attempt = c.beside, true, attempt
+	o.ExtraData, o.Indexes, o.Attempt = c.extraData, true, attempt
 	s, err := session.OpenSource(ctx, name, data.source(name), &o, by...)
 	if err != nil {
 		return nil, err

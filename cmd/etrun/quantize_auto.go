@@ -52,7 +52,7 @@ func (w *quantizing) tune(ctx context.Context) error {
 	var found quantizeReport
 	for _, o := range append(slices.Clone(lowering.Observers), lowering.ObserveBest) {
 		w.q.Set(o, false)
-		if err := w.each(ctx, "measuring layers", w.q.Measuring(), w.tuning.calls); err != nil {
+		if err := w.measureEach(ctx, "measuring layers", w.q.Measuring(), w.tuning.calls); err != nil {
 			return inOriginal(err, "--calibrate")
 		}
 		for _, corrected := range []bool{false, true} {

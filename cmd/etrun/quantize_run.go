@@ -109,7 +109,7 @@ func (w *quantizing) findInputs(ctx context.Context) (err error) {
 	}
 	for w.try = range session.Attempts() {
 		w.inputs = nil
-		failed := w.each(ctx, "looking for inputs", nil, w.all())
+		failed := w.measureEach(ctx, "looking for inputs", nil, w.all())
 		if failed == nil || !isUnfit(failed) {
 			return failed
 		}
@@ -138,14 +138,14 @@ func (w *quantizing) checkSkip(names []string) error {
 // observe runs the program to find the ranges of values, and to measure the layers.
 func (w *quantizing) observe(ctx context.Context) error {
 	if slices.Contains(calibrated, w.scheme.Name) {
-		if err := w.each(ctx, "calibrating", w.q.Calibrating(), w.all()); err != nil {
+		if err := w.measureEach(ctx, "calibrating", w.q.Calibrating(), w.all()); err != nil {
 			return err
 		}
 	}
 	if !w.verify || len(w.q.Layers()) == 0 || w.scheme.Name == lowering.Auto {
 		return nil
 	}
-	return inOriginal(w.each(ctx, "measuring layers", w.q.Measuring(), w.all()), "--calibrate")
+	return inOriginal(w.measureEach(ctx, "measuring layers", w.q.Measuring(), w.all()), "--calibrate")
 }
 
 // all lists the calls: without samples one of each method, of random inputs.
@@ -156,8 +156,8 @@ func (w *quantizing) all() (list []int) {
 	return list
 }
 
-// each runs calls of the program, each sequence from the initial state, with a backend that does what.
-func (w *quantizing) each(ctx context.Context, what string, by delegate.Backend, calls []int) error {
+// measureEach runs calls of the program, each sequence from the initial state, with a backend that does what.
+func (w *quantizing) measureEach(ctx context.Context, what string, by delegate.Backend, calls []int) error {
 	s, err := w.open(ctx, w.float, by)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ type step struct {
 // write returns the program with as many quantized layers as the budget allows.
 func (w *quantizing) write(ctx context.Context) (*stored, error) {
 	result, err := w.attempt(ctx, nil)
-	if err != nil || w.budget == 0 || w.holds() {
+	if err != nil || w.budget == 0 || w.withinBounds() {
 		return result, err
 	}
 	steps, low, more, err := w.steps(ctx)
@@ -285,7 +285,7 @@ func (w *quantizing) write(ctx context.Context) (*stored, error) {
 		if result, err = w.attempt(ctx, steps[:last]); err != nil {
 			return nil, err
 		}
-		if w.holds() {
+		if w.withinBounds() {
 			high = last
 		} else {
 			low = last
@@ -316,8 +316,8 @@ func (w *quantizing) steps(ctx context.Context) (list []step, low, more int, err
 	return list, 0, len(list), nil
 }
 
-// holds reports whether all outputs have the ratio of the budget.
-func (w *quantizing) holds() bool { return w.worst() >= w.budget }
+// withinBounds reports whether all outputs have the ratio of the budget.
+func (w *quantizing) withinBounds() bool { return w.worst() >= w.budget }
 
 // byNoise lists the layers, those first that add the most noise relative to their signal.
 func (w *quantizing) byNoise() []int {

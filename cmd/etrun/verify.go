@@ -22,7 +22,7 @@ type verifyCommand struct {
 	*app
 	session.Options
 	tolerance kernels.Tolerance
-	given     bool // the tolerance was given, and is not extended
+	fromUser  bool // the tolerance was given, and is not extended
 }
 
 // verifyReport is the JSON object of verify.
@@ -57,7 +57,7 @@ func newVerify(a *app) *cobra.Command {
 		Args:              cli.OneModel,
 		ValidArgsFunction: cli.CompleteModel,
 		RunE: func(c *cobra.Command, args []string) error {
-			v.given = c.Flags().Changed("atol") || c.Flags().Changed("rtol")
+			v.fromUser = c.Flags().Changed("atol") || c.Flags().Changed("rtol")
 			return v.run(c.Context(), args[0])
 		},
 	}
@@ -80,7 +80,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 		return session.Usage("%s: no test cases; verify requires a bundled program (.bpte)", path)
 	}
 	report := &verifyReport{Schema: "etrun.verify/1", Model: path}
-	if !v.given {
+	if !v.fromUser {
 		v.findSteps(sess.Program, report)
 	}
 	for _, s := range sess.Bundle().Suites {

@@ -243,7 +243,7 @@ func (p *filePair) compare() error {
 		if p.result.Methods[i].Why != "" {
 			continue
 		}
-		p.regions += p.result.Methods[i].Report.Taken()
+		p.regions += p.result.Methods[i].Report.Accepted()
 		for _, r := range p.result.Methods[i].Report.Regions {
 			if r.Delegate >= 0 {
 				p.merged += len(r.Merged)

@@ -81,7 +81,7 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 				return regions, fmt.Errorf("method %q, run %d: %w", name, run, err)
 			}
 		}
-		regions += m.Report().Lowered.Taken()
+		regions += m.Report().Lowered.Accepted()
 		if err := errors.Join(m.Close(), reference.Close()); err != nil {
 			return regions, err
 		}
@@ -152,7 +152,7 @@ func TestOwnOperatorStays(t *testing.T) {
 	if _, err := etrun.Run[float32](t.Context(), m, make([]float32, 64)); err != nil || calls != 3 {
 		t.Errorf("%v, %d calls of the caller's operator, want 3", err, calls)
 	}
-	if n := m.Report().Lowered.Taken(); n == 0 {
+	if n := m.Report().Lowered.Accepted(); n == 0 {
 		t.Error("nothing else was lowered")
 	}
 }

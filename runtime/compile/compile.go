@@ -121,7 +121,7 @@ func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, er
 		return out, nil, nil
 	}
 	out.Report = low.Report
-	if low.Report.Taken() == 0 {
+	if low.Report.Accepted() == 0 {
 		out.Why = whyUnchanged(low.IR)
 	} else {
 		out.Why = w.newMethod(i, low).refusal()

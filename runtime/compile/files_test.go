@@ -123,7 +123,7 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.Instance), exectest.Listing(reference.Instance))
 		}
 	}
-	return result.Methods[0].Report.Taken(), nil
+	return result.Methods[0].Report.Accepted(), nil
 }
 
 // TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.

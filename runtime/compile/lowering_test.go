@@ -170,8 +170,8 @@ func TestVerifyLowering(t *testing.T) {
 					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Distances()), i, d.Output)
 				}
 			}
-			if m.Prepared.Lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
-				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.Prepared.Lowered.Taken(), m.Distances())
+			if m.Prepared.Lowered.Accepted() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
+				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.Prepared.Lowered.Accepted(), m.Distances())
 			}
 		}
 		if err := errors.Join(m.Reset(), m.Close()); err != nil {
@@ -232,12 +232,12 @@ func TestLoweringThatFails(t *testing.T) {
 		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
 	}
 	m, err := p.Load(context.Background(), exec.Options{})
-	if err != nil || m.Prepared.Lowered.Taken() < 3 || len(m.Prepared.Images) != len(spec.Delegates)+m.Prepared.Lowered.Taken() {
+	if err != nil || m.Prepared.Lowered.Accepted() < 3 || len(m.Prepared.Images) != len(spec.Delegates)+m.Prepared.Lowered.Accepted() {
 		t.Fatalf("second attempt: %v", err)
 	}
 	fails = true
 	plain, err := exectest.Load(spec, 0, mixOptions(by, true))
-	if err != nil || plain.Prepared.Lowered.Taken() != 0 || len(plain.Prepared.Images) != len(spec.Delegates) {
+	if err != nil || plain.Prepared.Lowered.Accepted() != 0 || len(plain.Prepared.Images) != len(spec.Delegates) {
 		t.Fatalf("nothing compiles: %v", err)
 	}
 	for run := range 3 {
@@ -259,7 +259,7 @@ func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
 		if err != nil {
 			t.Fatalf("%d bytes, of which %d without lowering: %v", limit, plain, err)
 		}
-		if m.Prepared.Lowered.Taken() < len(m.Prepared.Lowered.Regions) {
+		if m.Prepared.Lowered.Accepted() < len(m.Prepared.Lowered.Regions) {
 			dropped++
 		}
 	}

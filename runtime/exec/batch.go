@@ -22,7 +22,7 @@ type Batch struct {
 	joined []seat
 	sizes  [tensor.MaxRank]int
 	loop   cpu.Run
-	each   eachLoop
+	single singleLoop
 }
 
 // seat is an instance that takes part in a run.
@@ -50,7 +50,7 @@ func (m *Instance) NewBatch(n int) (*Batch, error) {
 	lead.stateless, lead.transient, lead.lifted, lead.rows = true, true, plan.Lifted, min(n, plan.Rows)
 	lead.observed = *m.program.newWatch(context.Background(), m.ir.Name)
 	b := &Batch{lead: lead, plan: plan, most: lead.rows}
-	b.each.b = b
+	b.single.b = b
 	return b, nil
 }
 
@@ -103,7 +103,7 @@ func (b *Batch) Execute(ctx context.Context, list []*Instance, errs []error) err
 	case 0:
 		return nil
 	case 1:
-		*b.joined[0].err = b.joined[0].executeBegun(ctx)
+		*b.joined[0].err = b.joined[0].executeStarted(ctx)
 		return nil
 	}
 	return b.observed(ctx)
@@ -112,7 +112,7 @@ func (b *Batch) Execute(ctx context.Context, list []*Instance, errs []error) err
 // executeAlone runs an instance that was claimed by itself, and releases it.
 func (m *Instance) executeAlone(ctx context.Context) error {
 	defer m.endAll()
-	return m.executeBegun(ctx)
+	return m.executeStarted(ctx)
 }
 
 // joins reports whether an instance takes part in a run.
@@ -124,7 +124,7 @@ func (b *Batch) joins(m *Instance) bool {
 	}
 	for _, i := range b.plan.Inputs {
 		in := &m.inputs[i]
-		if d := b.plan.Dims[m.ir.Inputs[i]]; !in.set || d == rows.None || in.given.Tensor.Sizes[d] != 1 {
+		if d := b.plan.Dims[m.ir.Inputs[i]]; !in.set || d == rows.None || in.initial.Tensor.Sizes[d] != 1 {
 			return false
 		}
 	}
@@ -174,8 +174,8 @@ func (b *Batch) run(ctx context.Context) error {
 	for i := range b.plan.Segments {
 		s := &b.plan.Segments[i]
 		if !s.Together {
-			b.runEach(ctx, s)
-		} else if err := b.runTogether(ctx, s); err != nil {
+			b.runSingle(ctx, s)
+		} else if err := b.runRows(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -220,8 +220,8 @@ func (b *Batch) failed() bool {
 	return !slices.ContainsFunc(b.joined, func(s seat) bool { return *s.err == nil })
 }
 
-// runTogether runs a segment for all rows.
-func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
+// runRows runs a segment for all rows.
+func (b *Batch) runRows(ctx context.Context, s *rows.Segment) error {
 	for _, v := range s.Copies {
 		b.gather(v)
 	}
@@ -244,22 +244,22 @@ func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
 	return b.lead.runSteps(ctx, first, s.End)
 }
 
-// runEach runs a segment in the instances that have not failed, on all threads: one instance has too little work for them.
-func (b *Batch) runEach(ctx context.Context, s *rows.Segment) {
-	b.each.ctx, b.each.segment = ctx, s
-	b.lead.program.Pool.Do(&b.loop, len(b.joined), 1, &b.each)
-	b.each.ctx = nil
+// runSingle runs a segment in the instances that have not failed, on all threads: one instance has too little work for them.
+func (b *Batch) runSingle(ctx context.Context, s *rows.Segment) {
+	b.single.ctx, b.single.segment = ctx, s
+	b.lead.program.Pool.Do(&b.loop, len(b.joined), 1, &b.single)
+	b.single.ctx = nil
 }
 
-// eachLoop is the loop of runEach.
-type eachLoop struct {
+// singleLoop is the loop of runEach.
+type singleLoop struct {
 	b       *Batch
 	ctx     context.Context
 	segment *rows.Segment
 }
 
 // Range runs the segment in the instances of some rows.
-func (l *eachLoop) Range(_, lo, hi int) {
+func (l *singleLoop) Range(_, lo, hi int) {
 	for row := lo; row < hi; row++ {
 		m := l.b.joined[row]
 		if *m.err == nil {
@@ -361,4 +361,4 @@ func (m *Instance) CheckRows() error {
 }
 
 // tookStep reports whether the delegate behind a SizesJump ran.
-func (m *Instance) tookStep(i int) bool { return m.takes(&m.steps[i]) }
+func (m *Instance) tookStep(i int) bool { return m.accepts(&m.steps[i]) }

@@ -35,7 +35,7 @@ func (m *Instance) BindInput(i int, t *tensor.Tensor, constant bool) error {
 	if len(s.Values) > 1 && int64(len(t.Data)) < s.Bytes {
 		return m.badInput(i, t.String(), fmt.Sprintf("all %d bytes of a tensor that other values share", s.Bytes))
 	}
-	if err := in.given.Tensor.BindSized(t.Sizes, t.Data); err != nil {
+	if err := in.initial.Tensor.BindSized(t.Sizes, t.Data); err != nil {
 		return m.badInput(i, err.Error(), in.want())
 	}
 	m.bindInputs(storage, t.Data, true)

@@ -139,11 +139,11 @@ func (m *Instance) Execute(ctx context.Context) error {
 		return m.refused(ctx, err)
 	}
 	defer m.endAll()
-	return m.executeBegun(ctx)
+	return m.executeStarted(ctx)
 }
 
-// executeBegun is Execute after the method was claimed.
-func (m *Instance) executeBegun(ctx context.Context) error {
+// executeStarted is Execute after the method was claimed.
+func (m *Instance) executeStarted(ctx context.Context) error {
 	if m.observed.wants.Any(ofExecutes) {
 		return m.observe(ctx)
 	}
@@ -159,7 +159,7 @@ func (m *Instance) execute(ctx context.Context) error {
 		return err
 	}
 	if m.reference != nil {
-		if err := m.give(); err != nil {
+		if err := m.copyInputs(); err != nil {
 			return err
 		}
 	}
@@ -178,12 +178,12 @@ func (m *Instance) grown() {
 	bytes := 1
 	for i := range m.inputs {
 		if in := &m.inputs[i]; in.bound != nil {
-			bytes += len(in.given.Tensor.Data)
+			bytes += len(in.initial.Tensor.Data)
 		}
 	}
 	if bytes > m.most {
 		m.most = bytes
-		m.hold(&m.observed)
+		m.reportMemory(&m.observed)
 	}
 }
 
@@ -240,7 +240,7 @@ func (m *Instance) runSteps(ctx context.Context, first, end int) (err error) {
 			err = m.poison
 		}
 		if observed {
-			m.tellInstruction(&m.steps[pc], err)
+			m.reportInstruction(&m.steps[pc], err)
 		}
 	}()
 	cancelled := ctx.Done()
@@ -301,7 +301,7 @@ func (m *Instance) do(ctx context.Context, pc int) (next int, err error) {
 			return s.target, err
 		}
 	case ir.SizesJump:
-		if !m.takes(s) {
+		if !m.accepts(s) {
 			return s.target, nil
 		}
 	case ir.FreeCall:
@@ -312,8 +312,8 @@ func (m *Instance) do(ctx context.Context, pc int) (next int, err error) {
 	return pc + 1, err
 }
 
-// takes reports whether the delegate runs a region at the current sizes of its inputs.
-func (m *Instance) takes(s *step) bool {
+// accepts reports whether the delegate runs a region at the current sizes of its inputs.
+func (m *Instance) accepts(s *step) bool {
 	elements := 0
 	for _, v := range s.inputs {
 		elements += v.Tensor.Numel()
@@ -340,7 +340,7 @@ func refusesArguments(err error) bool {
 // resized reports whether an input has other sizes than declared at export.
 func (m *Instance) resized() bool {
 	return slices.ContainsFunc(m.inputs, func(in input) bool {
-		return in.bound != nil && !slices.Equal(in.given.Tensor.Sizes, in.bound.Sizes)
+		return in.bound != nil && !slices.Equal(in.initial.Tensor.Sizes, in.bound.Sizes)
 	})
 }
 

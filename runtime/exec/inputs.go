@@ -12,7 +12,7 @@ import (
 // input is the state of one method input.
 type input struct {
 	value    *tensor.Value // the slot
-	given    tensor.Value  // the slot's value at the start of each run
+	initial  tensor.Value  // the slot's value at the start of each run
 	bound    *ir.Tensor    // the declared tensor, nil for other kinds
 	set      bool
 	version  uint64         // of its contents: the number of times that it was set
@@ -40,7 +40,7 @@ func (m *Instance) makeInputs() {
 	for i, v := range m.ir.Inputs {
 		in := &m.inputs[i]
 		in.value = &m.values[v]
-		in.given = m.values[v]
+		in.initial = m.values[v]
 		if m.values[v].Kind != tensor.KindTensor {
 			in.set = true
 			continue
@@ -125,7 +125,7 @@ func (m *Instance) setElements(i int, in *input, data []byte, sizes []int) error
 	if len(sizes) == 0 {
 		sizes = in.infer(room[:0], elements)
 	}
-	if n, ok := tensor.Product(sizes); !ok || n != elements || !in.takes(sizes) {
+	if n, ok := tensor.Product(sizes); !ok || n != elements || !in.accepts(sizes) {
 		return m.badInput(i, fmt.Sprintf("%d elements, sizes %s", elements, tensor.FormatSizes(sizes)), in.want())
 	}
 	dst, err := m.resizeInput(i, in, sizes)
@@ -162,8 +162,8 @@ func (in *input) infer(room []int, elements int) []int {
 	return sizes
 }
 
-// takes reports whether sizes are the declared ones or within their bounds.
-func (in *input) takes(sizes []int) bool {
+// accepts reports whether sizes are the declared ones or within their bounds.
+func (in *input) accepts(sizes []int) bool {
 	if len(sizes) != len(in.bound.Sizes) {
 		return false
 	}
@@ -179,7 +179,7 @@ func (in *input) takes(sizes []int) bool {
 
 // resizeInput resizes an input to sizes that it accepts.
 func (m *Instance) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, error) {
-	dst := in.given.Tensor
+	dst := in.initial.Tensor
 	storage := m.ir.Values[m.ir.Inputs[i]].Storage
 	if m.plan.Callers[storage] {
 		return nil, m.badInput(i, "a value to copy", "BindInput, because the method was loaded with WithBoundInputs")
@@ -224,21 +224,21 @@ func (in *input) stored() {
 	in.set = true
 	in.version++
 	if in.kept != nil {
-		t := in.given.Tensor
+		t := in.initial.Tensor
 		in.kept.set, in.kept.bytes, in.kept.sizes = true, append(in.kept.bytes[:0], t.Data...), append(in.kept.sizes[:0], t.Sizes...)
 	}
 }
 
 // start sets the slot to its value at the start of a run. The caller's memory stays as it is.
 func (in *input) start() error {
-	*in.value = in.given
+	*in.value = in.initial
 	if in.kept == nil || !in.kept.set || in.callers {
 		return nil
 	}
-	if err := in.given.Tensor.Resize(in.kept.sizes); err != nil {
+	if err := in.initial.Tensor.Resize(in.kept.sizes); err != nil {
 		return err
 	}
-	copy(in.given.Tensor.Data, in.kept.bytes)
+	copy(in.initial.Tensor.Data, in.kept.bytes)
 	return nil
 }
 
@@ -277,7 +277,7 @@ func (m *Instance) tensorInput(i int, t *tensor.Tensor) (*input, error) {
 	if t == nil {
 		return nil, m.badInput(i, "no tensor", in.want())
 	}
-	if in.bound == nil || t.DType != in.bound.DType || !in.takes(t.Sizes) {
+	if in.bound == nil || t.DType != in.bound.DType || !in.accepts(t.Sizes) {
 		return nil, m.badInput(i, t.String(), in.want())
 	}
 	if err := t.Check(); err != nil {
@@ -293,7 +293,7 @@ func (m *Instance) badInput(i int, got, want string) error {
 // want describes the values that an input accepts.
 func (in *input) want() string {
 	if in.bound == nil {
-		return describe(in.given)
+		return describe(in.initial)
 	}
 	text := fmt.Sprintf("%v %s", in.bound.DType, tensor.FormatSizes(in.bound.Sizes))
 	switch in.bound.Dynamism {
@@ -329,7 +329,7 @@ func (m *Instance) setScalar(i int, in *input, v tensor.Value) error {
 	if want.Kind == tensor.None {
 		switch v.Kind {
 		case tensor.None, tensor.KindInt, tensor.KindDouble, tensor.KindBool, tensor.KindString:
-			in.given = v
+			in.initial = v
 			return nil
 		}
 	}

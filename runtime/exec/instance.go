@@ -58,7 +58,7 @@ type Instance struct {
 	rowsKey   []byte
 
 	observed Watch
-	held     [2]atomic.Int64 // planned and scratch memory reported to observers
+	reported [2]atomic.Int64 // planned and scratch memory reported to observers
 	most     int             // bytes of the inputs of the largest call, after which that was looked at
 
 	life atomic.Int32
@@ -132,13 +132,13 @@ func (m *Instance) build(ctx context.Context, w *Watch) error {
 	m.lift()
 	m.findUnbounded(room)
 	m.makeInputs()
-	m.hold(w)
-	if err := w.Stage(trace.StageAllocate, m.held[0].Load(), nil); err != nil {
+	m.reportMemory(w)
+	if err := w.Stage(trace.StageAllocate, m.reported[0].Load(), nil); err != nil {
 		return err
 	}
 	err = m.makeUnits(ctx)
-	m.hold(w)
-	if err := w.Stage(trace.StageUnits, m.held[1].Load(), err); err != nil {
+	m.reportMemory(w)
+	if err := w.Stage(trace.StageUnits, m.reported[1].Load(), err); err != nil {
 		return err
 	}
 	if err := w.Stage(trace.StageResolve, 0, m.makeSteps()); err != nil {
@@ -148,11 +148,11 @@ func (m *Instance) build(ctx context.Context, w *Watch) error {
 	return nil
 }
 
-// hold reports what has changed of the instance's memory to observers.
-func (m *Instance) hold(w *Watch) {
+// reportMemory reports what has changed of the instance's memory to observers.
+func (m *Instance) reportMemory(w *Watch) {
 	now := [2]int64{m.memory.resident(), m.scratchBytes()}
 	for i, kind := range [...]string{trace.MemoryPlanned, trace.MemoryScratch} {
-		if was := m.held[i].Swap(now[i]); now[i] != was {
+		if was := m.reported[i].Swap(now[i]); now[i] != was {
 			w.Memory(kind, now[i]-was)
 		}
 	}
@@ -184,13 +184,13 @@ func (m *Instance) scratchBytes() int64 {
 func (m *Instance) Memory() (planned, scratch int64) {
 	if m.begin() == nil {
 		defer m.end()
-		m.hold(&m.observed)
+		m.reportMemory(&m.observed)
 	}
-	return m.held[0].Load(), m.held[1].Load()
+	return m.reported[0].Load(), m.reported[1].Load()
 }
 
 // Bytes returns the memory at the last look.
-func (m *Instance) Bytes() int64 { return m.held[0].Load() + m.held[1].Load() }
+func (m *Instance) Bytes() int64 { return m.reported[0].Load() + m.reported[1].Load() }
 
 // OperatorBytes returns the working memory of operators.
 func (m *Instance) OperatorBytes() int64 { return int64(m.ctx.ScratchBytes()) }
@@ -286,8 +286,8 @@ func (m *Instance) free() error {
 	if m.reference != nil {
 		first = m.reference.free()
 	}
-	m.observed.Memory(trace.MemoryPlanned, -m.held[0].Swap(0))
-	m.observed.Memory(trace.MemoryScratch, -m.held[1].Swap(0))
+	m.observed.Memory(trace.MemoryPlanned, -m.reported[0].Swap(0))
+	m.observed.Memory(trace.MemoryScratch, -m.reported[1].Swap(0))
 	for i, u := range m.units {
 		if u == nil {
 			continue

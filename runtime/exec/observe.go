@@ -86,7 +86,7 @@ func (m *Instance) observe(ctx context.Context) error {
 		err = m.execute(ctx)
 	}
 	if err == nil && m.observed.wants.Has(trace.Written) {
-		m.tellOutputs()
+		m.reportOutputs()
 	}
 	return m.endObserved(err)
 }
@@ -101,7 +101,7 @@ func (m *Instance) startObserved(ctx context.Context) error {
 
 func (m *Instance) endObserved(err error) error {
 	w := &m.observed
-	err = w.Whole(trace.Execute, w.method, 0, err)
+	err = w.Ended(trace.Execute, w.method, 0, err)
 	w.ctx, w.run, w.event = nil, 0, trace.Event{}
 	return err
 }
@@ -114,7 +114,7 @@ func (m *Instance) refused(ctx context.Context, err error) error {
 	w := m.program.newWatch(ctx, m.ir.Name)
 	w.instance, w.run = m.observed.instance, lastRun.Add(1)
 	w.begin()
-	return w.Whole(trace.Execute, w.method, 0, err)
+	return w.Ended(trace.Execute, w.method, 0, err)
 }
 
 var eventKinds = [...]trace.Kind{
@@ -126,7 +126,7 @@ var eventKinds = [...]trace.Kind{
 func (m *Instance) doObserved(ctx context.Context, pc int) (next int, err error) {
 	w, s := &m.observed, &m.steps[pc]
 	if w.wants.Has(trace.Read) {
-		m.tellValues(pc, trace.Read)
+		m.reportValues(pc, trace.Read)
 	}
 	if w.pc = pc; !w.wants.Has(eventKinds[s.kind]) && (s.unit == nil || !w.wants.Has(trace.Node)) {
 		next, err = m.do(ctx, pc)
@@ -135,19 +135,19 @@ func (m *Instance) doObserved(ctx context.Context, pc int) (next int, err error)
 		if next, err = m.do(ctx, pc); err != nil {
 			err = m.failed(pc, err)
 		}
-		m.tellInstruction(s, err)
+		m.reportInstruction(s, err)
 	}
 	if err == nil && w.wants.Has(trace.Written) {
-		m.tellValues(pc, trace.Written)
+		m.reportValues(pc, trace.Written)
 	}
 	return next, w.failure(err)
 }
 
-// tellInstruction reports an instruction and its nodes.
-func (m *Instance) tellInstruction(s *step, err error) {
+// reportInstruction reports an instruction and its nodes.
+func (m *Instance) reportInstruction(s *step, err error) {
 	w, end := &m.observed, trace.Now()
 	if err == nil && s.unit != nil && w.wants.Has(trace.Node) {
-		m.tellNodes(s)
+		m.reportNodes(s)
 	}
 	if kind := eventKinds[s.kind]; w.wants.Has(kind) {
 		e := w.set(kind, s.name, w.mark, end, err)
@@ -155,12 +155,12 @@ func (m *Instance) tellInstruction(s *step, err error) {
 		if s.unit != nil {
 			e.Delegate, e.Backend = s.delegate, s.backend
 		}
-		w.tell()
+		w.report()
 	}
 }
 
-// tellNodes reports the nodes that a delegate has measured, laid end to end from its start.
-func (m *Instance) tellNodes(s *step) {
+// reportNodes reports the nodes that a delegate has measured, laid end to end from its start.
+func (m *Instance) reportNodes(s *step) {
 	w := &m.observed
 	p, ok := s.unit.(delegate.Profiler)
 	if !ok {
@@ -173,30 +173,30 @@ func (m *Instance) tellNodes(s *step) {
 		at = e.End
 		e.Chain, e.Instruction = s.origin.Chain, s.origin.Index
 		e.Delegate, e.Backend, e.Index = s.delegate, s.backend, i
-		w.tell()
+		w.report()
 	}
 }
 
-// tellValues reports the values that step pc is about to read, or has written.
-func (m *Instance) tellValues(pc int, kind trace.Kind) {
+// reportValues reports the values that step pc is about to read, or has written.
+func (m *Instance) reportValues(pc int, kind trace.Kind) {
 	w, s := &m.observed, &m.steps[pc]
 	w.values = m.appendArgs(w.values[:0], &m.ir.Steps[pc], kind)
 	if s.kind == ir.FreeCall {
 		return
 	}
 	m.setValues(s, kind, s.name)
-	w.tell()
+	w.report()
 }
 
-// tellOutputs reports the outputs of a run.
-func (m *Instance) tellOutputs() {
+// reportOutputs reports the outputs of a run.
+func (m *Instance) reportOutputs() {
 	w, now := &m.observed, trace.Now()
 	w.values = w.values[:0]
 	for _, v := range m.ir.Outputs {
 		w.values = m.appendValue(w.values, v)
 	}
 	w.set(trace.Written, w.method, now, now, nil).Values = w.values
-	w.tell()
+	w.report()
 }
 
 // setValues starts an event for the values in m.observed.values.
@@ -246,7 +246,7 @@ func (m *Instance) setViews(on bool) {
 	for _, u := range m.units {
 		if v, ok := u.(delegate.Viewer); ok {
 			if on {
-				v.View(m.tellNodeValues)
+				v.View(m.reportNodeValues)
 			} else {
 				v.View(nil)
 			}
@@ -254,8 +254,8 @@ func (m *Instance) setViews(on bool) {
 	}
 }
 
-// tellNodeValues reports the values that a node of the running delegate reads, or has written.
-func (m *Instance) tellNodeValues(n *delegate.NodeValues) {
+// reportNodeValues reports the values that a node of the running delegate reads, or has written.
+func (m *Instance) reportNodeValues(n *delegate.NodeValues) {
 	kind := trace.Read
 	if n.Written {
 		kind = trace.Written
@@ -269,5 +269,5 @@ func (m *Instance) tellNodeValues(n *delegate.NodeValues) {
 		w.values = append(w.values, trace.Value{Index: n.Values[i].Index, Value: &n.Values[i].Value})
 	}
 	m.setValues(&m.steps[w.pc], kind, n.Name).Index = n.Index
-	w.tell()
+	w.report()
 }

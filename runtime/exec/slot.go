@@ -186,7 +186,7 @@ func (w *Watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Meth
 	now := trace.Now()
 	e := w.set(kind, name, now, now, nil)
 	e.Chain, e.Instruction, e.Values = at.Chain, at.Index, w.values
-	w.tell()
+	w.report()
 }
 
 // constantValue returns a tensor with known bytes.

@@ -85,7 +85,7 @@ func (m *Instance) Reset() error {
 		in := &m.inputs[i]
 		in.set = in.bound == nil
 		if m.ir.Values[m.ir.Inputs[i]].Kind == tensor.None {
-			in.given = tensor.Value{}
+			in.initial = tensor.Value{}
 		}
 	}
 	m.executed = false
@@ -198,7 +198,7 @@ func (m *Instance) forget() {
 // released reports memory that has gone back to the system. The next run allocates it again, and looks at it.
 func (m *Instance) released() {
 	m.most = 0
-	m.hold(&m.observed)
+	m.reportMemory(&m.observed)
 }
 
 // CopyStateOf sets the state and the random numbers to those of another instance of the method: of each tensor of StateTensors the first n

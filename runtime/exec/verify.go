@@ -20,8 +20,8 @@ func (m *Instance) compareWith(ctx context.Context, plain *prepare.Method) error
 	return r.build(ctx, nil)
 }
 
-// give copies the inputs of a run to the reference.
-func (m *Instance) give() error {
+// copyInputs copies the inputs of a run to the reference.
+func (m *Instance) copyInputs() error {
 	for i := range m.inputs {
 		if err := m.reference.SetValue(i, *m.inputs[i].value); err != nil {
 			return err

@@ -58,7 +58,7 @@ func (w *Watch) Waited(err error) error {
 	if w == nil {
 		return err
 	}
-	err = w.Whole(trace.Wait, w.method, 0, err)
+	err = w.Ended(trace.Wait, w.method, 0, err)
 	w.ctx, w.event = nil, trace.Event{}
 	waits.Put(w)
 	return err
@@ -122,8 +122,8 @@ func (w *Watch) set(kind trace.Kind, name string, start, end time.Duration, err 
 	return &w.event
 }
 
-// tell reports the event to the observers that subscribe to its kind.
-func (w *Watch) tell() {
+// report reports the event to the observers that subscribe to its kind.
+func (w *Watch) report() {
 	for i := range w.watchers {
 		w.call(&w.watchers[i])
 	}
@@ -164,7 +164,7 @@ func (w *Watch) stageOf(name string, index int, backend string, bytes int64, err
 	if w.wants.Has(trace.Stage) {
 		e := w.set(trace.Stage, name, w.mark, trace.Now(), err)
 		e.Delegate, e.Backend, e.Bytes = index, backend, bytes
-		w.tell()
+		w.report()
 	}
 	w.next()
 	return w.failure(err)
@@ -177,14 +177,14 @@ func (w *Watch) next() {
 	}
 }
 
-// Whole reports an Open, Load, run or wait that has ended.
-func (w *Watch) Whole(kind trace.Kind, name string, bytes int64, err error) error {
+// Ended reports an Open, Load, run or wait that has ended.
+func (w *Watch) Ended(kind trace.Kind, name string, bytes int64, err error) error {
 	if w == nil {
 		return err
 	}
 	if w.wants.Has(kind) {
 		w.set(kind, name, w.began, trace.Now(), err).Bytes = bytes
-		w.tell()
+		w.report()
 	}
 	return w.failure(err)
 }
@@ -194,7 +194,7 @@ func (w *Watch) Memory(kind string, bytes int64) {
 	if w != nil && bytes != 0 && w.wants.Has(trace.Memory) {
 		now := trace.Now()
 		w.set(trace.Memory, kind, now, now, nil).Bytes = bytes
-		w.tell()
+		w.report()
 	}
 }
 
@@ -202,7 +202,7 @@ func (w *Watch) Memory(kind string, bytes int64) {
 func (w *Watch) begin() {
 	if w.began = trace.Now(); w.wants.Has(trace.Begin) {
 		w.set(trace.Begin, w.method, w.began, w.began, nil)
-		w.tell()
+		w.report()
 		w.began = trace.Now()
 	}
 }

@@ -159,6 +159,6 @@ func (p *pass) fuse(op string, x, out int, steps ...int) bool {
 		return false
 	}
 	p.drop(steps[1:]...)
-	p.take(0, steps[0])
+	p.record(0, steps[0])
 	return true
 }

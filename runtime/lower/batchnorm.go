@@ -188,7 +188,7 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 		p.change().SetArg(j, l.weight, p.constant(*w, weight))
 	}
 	p.change().SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
-	p.take(bytes, i, j)
+	p.record(bytes, i, j)
 	return true
 }
 

@@ -252,13 +252,13 @@ func (f *flow) visitSlots(values []int, touch func(v int)) {
 
 // building is what the making of a graph needs, for one graph after the other.
 type building struct {
-	values []regions.GraphValue // of the graph
-	calls  []regions.GraphCall  // of the graph
-	known  versions             // of the graph's values
-	sees   []int                // by tensor that the call reads: the graph's value
-	makes  []int                // the same of what it writes, outside for what no other step may read
-	lists  chunks               // for arguments and items
-	places []byte               // of the graph's calls
+	values    []regions.GraphValue // of the graph
+	calls     []regions.GraphCall  // of the graph
+	known     versions             // of the graph's values
+	sees      []int                // by tensor that the call reads: the graph's value
+	makes     []int                // the same of what it writes, outside for what no other step may read
+	lists     chunks               // for arguments and items
+	positions []byte               // of the graph's calls
 }
 
 // forget gives the memory of the graph that was made last to the next one.

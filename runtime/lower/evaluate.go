@@ -8,14 +8,14 @@ import (
 
 // evaluator executes steps at load, on its own values.
 type evaluator struct {
-	m     *ir.Method
-	k     *kernels.Ctx
-	bytes map[int][]byte     // by storage: known bytes, in addition to constants
-	take  func(n int) []byte // allocates results
+	m        *ir.Method
+	k        *kernels.Ctx
+	bytes    map[int][]byte     // by storage: known bytes, in addition to constants
+	allocate func(n int) []byte // allocates results
 }
 
 func newEvaluator(m *ir.Method, k *kernels.Ctx, take func(int) []byte) *evaluator {
-	return &evaluator{m: m, k: k, bytes: make(map[int][]byte), take: take}
+	return &evaluator{m: m, k: k, bytes: make(map[int][]byte), allocate: take}
 }
 
 // isKnown reports whether v is a tensor with known bytes, a number that no step writes, or a list
@@ -93,7 +93,7 @@ func (e *evaluator) tensor(s *ir.Value) *tensor.Tensor {
 		b = e.m.Storages[s.Storage].Data
 	}
 	if b == nil {
-		b = e.take(t.NBytes())
+		b = e.allocate(t.NBytes())
 	}
 	t.Bind(b)
 	return t

@@ -70,7 +70,7 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 		g.call(i)
 	}
 	g.Values, g.Calls = slices.Clip(f.values), slices.Clip(f.calls)
-	g.place()
+	g.locate()
 	for _, i := range steps {
 		for k, def := range f.makes(i) {
 			if def != ir.None && g.escapes(def) {
@@ -138,9 +138,9 @@ func (f *flow) isReshape(s *ir.Step) bool {
 	return s.IsView() && sameBytes(f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor)
 }
 
-// place sets the calls' places in the file, for messages.
-func (g *graph) place() {
-	text, ends := g.places[:0], g.lists.list(len(g.of))
+// locate sets the calls' places in the file, for messages.
+func (g *graph) locate() {
+	text, ends := g.positions[:0], g.lists.list(len(g.of))
 	for _, i := range g.of {
 		at := g.f.step(i).Origin
 		text = strconv.AppendInt(append(text, "chain "...), int64(at.Chain), 10)
@@ -151,7 +151,7 @@ func (g *graph) place() {
 	for n, to := range ends {
 		g.Calls[n].Place, from = all[from:to], to
 	}
-	g.places = text
+	g.positions = text
 }
 
 // view appends a reshape without a copy that step i makes or needs.

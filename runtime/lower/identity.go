@@ -42,7 +42,7 @@ func dropIdentity(p *pass, i int) bool {
 // moved returns the one tensor that a movement reads in addition to constants.
 func (p *pass) moved(i int) (x int, ok bool) {
 	s := &p.m.Steps[i]
-	if s.Kind != ir.KernelCall || !s.Op.Moves || p.taken[i] || !p.fits(i) {
+	if s.Kind != ir.KernelCall || !s.Op.Moves || p.changed[i] || !p.fits(i) {
 		return 0, false
 	}
 	for _, v := range s.Reads {
@@ -82,7 +82,7 @@ func (p *pass) mayBeOutput(a, b int) bool {
 
 // isUntouched reports whether no rewrite of this round replaced a definition.
 func (p *pass) isUntouched(def *ir.Def) bool {
-	return !p.gone[def.Storage] && (def.Step == ir.Entry || !p.taken[def.Step])
+	return !p.merged[def.Storage] && (def.Step == ir.Entry || !p.changed[def.Step])
 }
 
 // outlasts reports whether a definition is valid wherever its copy, made by step i as the only
@@ -104,7 +104,7 @@ func (p *pass) outlasts(def *ir.Def, i int) bool {
 func (p *pass) swap(d, i int) {
 	a, b := p.flow.Defs[d].Storage, p.m.Values[p.m.Steps[i].Writes[0]].Storage
 	p.change().Join(a, b)
-	p.joined[a], p.gone[b] = true, true
+	p.joined[a], p.merged[b] = true, true
 	p.drop(i)
 }
 
@@ -195,12 +195,12 @@ func (p *pass) tryIdentity(steps []int, x, y int) bool {
 func (p *pass) keepsElements(steps []int, x int) bool {
 	d := p.m.Values[x].Tensor.DType
 	return !slices.ContainsFunc(steps, func(i int) bool {
-		return slices.ContainsFunc(p.m.Steps[i].Writes, func(v int) bool { return !holds(p.m.Values[v].Tensor.DType, d) })
+		return slices.ContainsFunc(p.m.Steps[i].Writes, func(v int) bool { return !represents(p.m.Values[v].Tensor.DType, d) })
 	})
 }
 
-// holds reports whether each element of type d is one of type wide, too.
-func holds(wide, d tensor.DType) bool {
+// represents reports whether each element of type d is one of type wide, too.
+func represents(wide, d tensor.DType) bool {
 	switch {
 	case wide == d:
 		return true

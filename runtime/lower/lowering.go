@@ -11,16 +11,16 @@ import (
 type lowering struct {
 	Backends
 	*flow
-	ctx    context.Context
-	report *Report
-	edit   *ir.Edit // nil until a region was taken
-	left   int      // work of partitioning
-	sets   []uint64 // memory of partitions
-	first  int      // delegates that the file has
-	taken  int
-	never  int           // a value that is false, plus one; 0 if there is none yet
-	sized  []bool        // see computedSizes; for a file only
-	users  map[int][]int // see viewed; for a file only
+	ctx      context.Context
+	report   *Report
+	edit     *ir.Edit // nil until a region was taken
+	left     int      // work of partitioning
+	sets     []uint64 // memory of partitions
+	first    int      // delegates that the file has
+	accepted int
+	never    int           // a value that is false, plus one; 0 if there is none yet
+	sized    []bool        // see computedSizes; for a file only
+	users    map[int][]int // see viewed; for a file only
 }
 
 // candidate is a cluster that may become a region.
@@ -79,8 +79,8 @@ type Report struct {
 	Calls   []Call
 }
 
-// Taken counts the regions that backends run.
-func (r *Report) Taken() (n int) {
+// Accepted counts the regions that backends run.
+func (r *Report) Accepted() (n int) {
 	for i := range r.Regions {
 		if r.Regions[i].Delegate >= 0 {
 			n++

@@ -32,7 +32,7 @@ func fuseMaskedRows(p *pass, i int) bool {
 		return false
 	}
 	p.drop(slices.Concat(steps, zeros)...)
-	p.take(0, i)
+	p.record(0, i)
 	return true
 }
 

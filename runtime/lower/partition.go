@@ -20,8 +20,8 @@ func (s set) join(t set) {
 	}
 }
 
-// each calls f for each member, in ascending order.
-func (s set) each(f func(i int)) {
+// visit calls f for each member, in ascending order.
+func (s set) visit(f func(i int)) {
 	for w, b := range s {
 		for ; b != 0; b &= b - 1 {
 			f(w*64 + bits.TrailingZeros64(b))
@@ -82,14 +82,14 @@ func newPartition(f *flow, kind []int, left *int, memory *[]uint64) (p *partitio
 // grow joins each step with the producers of its operands and, after that, with the previous reader
 // of the same value, in file order, wherever the result is convex.
 func (p *partition) grow() {
-	p.eachRead(func(i int, r version) {
+	p.visitReads(func(i int, r version) {
 		if r.def != outside {
 			p.merge(p.maker(r.def), i)
 		}
 	})
 	latest := &p.known // no graph is being made
 	latest.reset()
-	p.eachRead(func(i int, r version) {
+	p.visitReads(func(i int, r version) {
 		if p.m.Values[r.value].Tensor.Const {
 			return
 		}
@@ -100,8 +100,8 @@ func (p *partition) grow() {
 	})
 }
 
-// eachRead calls do for each definition that taken steps read.
-func (p *partition) eachRead(do func(i int, r version)) {
+// visitReads calls do for each definition that taken steps read.
+func (p *partition) visitReads(do func(i int, r version)) {
 	for i, kind := range p.kind {
 		if kind == outside {
 			continue
@@ -134,9 +134,9 @@ func (p *partition) merge(a, b int) {
 		up[w] &^= m
 		down[w] &^= m
 	}
-	p.members(b).each(func(i int) { p.cluster[i] = a })
-	before.each(func(i int) { p.spread(i, p.down(i), a, down) })
-	behind.each(func(i int) { p.spread(i, p.up(i), a, up) })
+	p.members(b).visit(func(i int) { p.cluster[i] = a })
+	before.visit(func(i int) { p.spread(i, p.down(i), a, down) })
+	behind.visit(func(i int) { p.spread(i, p.up(i), a, up) })
 }
 
 // between reports whether a step lies on a path from cluster a to cluster b.
@@ -168,7 +168,7 @@ func (p *partition) clusters() (list [][]int) {
 			continue
 		}
 		from := len(all)
-		p.members(i).each(func(i int) { all = append(all, i) })
+		p.members(i).visit(func(i int) { all = append(all, i) })
 		list = append(list, slices.Clip(all[from:]))
 	}
 	return list

@@ -114,7 +114,7 @@ func joinPermutations(p *pass, i int) bool {
 		return false
 	}
 	p.drop(j)
-	p.take(0, i)
+	p.record(0, i)
 	return true
 }
 

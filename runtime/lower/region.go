@@ -248,7 +248,7 @@ func (l *lowering) decide(p *partition, found []*candidate) error {
 	sequence := slices.Clone(p.cluster)
 	taken := make(map[int]*candidate)
 	for _, c := range found {
-		ok, err := l.take(c)
+		ok, err := l.accept(c)
 		if err != nil {
 			return err
 		}
@@ -273,8 +273,8 @@ func (l *lowering) decide(p *partition, found []*candidate) error {
 	return nil
 }
 
-// take compiles a candidate unless it costs more than it gains, and reports it.
-func (l *lowering) take(c *candidate) (ok bool, err error) {
+// accept compiles a candidate unless it costs more than it gains, and reports it.
+func (l *lowering) accept(c *candidate) (ok bool, err error) {
 	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: c.inputs, Outputs: c.outputs, Reason: c.reason, Work: c.work}
 	r.Calls = make([]ir.Origin, 0, len(c.steps))
 	for _, i := range c.steps {
@@ -301,7 +301,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 
 // compile makes the image of a region.
 func (l *lowering) compile(c *candidate, r *Region) error {
-	c.graph.Index = l.first + l.taken
+	c.graph.Index = l.first + l.accepted
 	if err := l.Compile(l.ctx, c.taker, c.graph.Graph); err != nil {
 		return err
 	}
@@ -310,6 +310,6 @@ func (l *lowering) compile(c *candidate, r *Region) error {
 		c.share = c.least()
 	}
 	r.Share = c.share
-	l.taken++
+	l.accepted++
 	return nil
 }

@@ -217,8 +217,8 @@ func TestRegionsOfVaryingSizes(t *testing.T) {
 		backends := compiled(by, new([]*regions.Graph))
 		backends.All = tt.all
 		got, report, err := Regions(context.Background(), k.build(t), backends)
-		if err != nil || report.Taken() != 1 {
-			t.Fatalf("%s: %d regions, %v", name, report.Taken(), err)
+		if err != nil || report.Accepted() != 1 {
+			t.Fatalf("%s: %d regions, %v", name, report.Accepted(), err)
 		}
 		if least := got.Steps[0].Least; least != tt.least {
 			t.Errorf("%s: from %d elements on, want %d", name, least, tt.least)
@@ -266,8 +266,8 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(graphs) != report.Taken() || report.Taken() == 0 && got != m {
-			t.Errorf("%s: %d graphs, %d taken", name, len(graphs), report.Taken())
+		if len(graphs) != report.Accepted() || report.Accepted() == 0 && got != m {
+			t.Errorf("%s: %d graphs, %d taken", name, len(graphs), report.Accepted())
 		}
 		for i, want := range tt.reasons {
 			if why := report.Calls[i].Reason; !strings.HasPrefix(why, want) || (why == "") != (want == "") {
@@ -298,7 +298,7 @@ func TestLongMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 		times = append(times, time.Since(begun))
-		if n := report.Taken(); n < tt.least {
+		if n := report.Accepted(); n < tt.least {
 			t.Errorf("%d steps: %d regions, %d steps left", tt.steps, n, len(got.Steps))
 		}
 	}

@@ -75,9 +75,9 @@ type pass struct {
 	writers [][]int  // by storage: the steps that write it
 	shape   []shape  // by storage
 	edit    *ir.Edit // nil until something changes
-	taken   []bool   // by step: it belongs to a pattern
+	changed []bool   // by step: it belongs to a pattern
 	joined  []bool   // by storage: it received values of another one
-	gone    []bool   // by storage: another one received its values
+	merged  []bool   // by storage: another one received its values
 }
 
 // begin begins a round.
@@ -85,8 +85,8 @@ func (p *pass) begin(m *ir.Method) {
 	p.m, p.edit = m, nil
 	p.flow.Compute(m)
 	p.writers, p.shape = m.Writers(), appendShapes(p.shape[:0], m)
-	p.taken = make([]bool, len(m.Steps))
-	p.joined, p.gone = make([]bool, len(m.Storages)), make([]bool, len(m.Storages))
+	p.changed = make([]bool, len(m.Steps))
+	p.joined, p.merged = make([]bool, len(m.Storages)), make([]bool, len(m.Storages))
 }
 
 // change returns the edit of the round.
@@ -97,12 +97,12 @@ func (p *pass) change() *ir.Edit {
 	return p.edit
 }
 
-// take records that a rewrite removes or changes steps. bytes is the size of the constants made for
+// record records that a rewrite removes or changes steps. bytes is the size of the constants made for
 // the first.
-func (p *pass) take(bytes int64, steps ...int) {
+func (p *pass) record(bytes int64, steps ...int) {
 	for _, i := range steps {
 		s := &p.m.Steps[i]
-		p.taken[i] = true
+		p.changed[i] = true
 		p.done = append(p.done, Rewritten{Name: p.m.StepName(s), Origin: s.Origin, Bytes: bytes})
 		bytes = 0
 	}
@@ -113,7 +113,7 @@ func (p *pass) drop(steps ...int) {
 	for _, i := range steps {
 		p.change().Drop(i)
 	}
-	p.take(0, steps...)
+	p.record(0, steps...)
 }
 
 // fits reports whether step i calls a pure operator with arguments that match its schema, and with
@@ -132,7 +132,7 @@ func (r *rewrite) endsWith(op *kernels.Op) bool {
 // isClass reports whether step i is a fitting call of an operator of one of the classes.
 func (p *pass) isClass(i int, classes ...opclass.Class) bool {
 	s := &p.m.Steps[i]
-	return s.Kind == ir.KernelCall && !p.taken[i] && slices.Contains(classes, s.Op.Class) && p.fits(i)
+	return s.Kind == ir.KernelCall && !p.changed[i] && slices.Contains(classes, s.Op.Class) && p.fits(i)
 }
 
 // firstOut returns the index of the first out of a call of an operator with a class: these have outs.
@@ -237,8 +237,8 @@ func newTrials() *trials {
 	return &trials{same: make(map[string]bool), bytes: make(map[tensor.DType][]byte)}
 }
 
-// take returns n zeroed bytes, valid until the next trial.
-func (t *trials) take(n int) []byte {
+// allocate returns n zeroed bytes, valid until the next trial.
+func (t *trials) allocate(n int) []byte {
 	if t.used == len(t.spare) {
 		t.spare = append(t.spare, nil)
 	}

@@ -33,7 +33,7 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 		return m, nil, nil, nil
 	}
 	p := &pass{ops: ops, flow: new(ir.Flow), left: left, file: file, tried: newTrials()}
-	p.evaluator = newEvaluator(m, k, p.tried.take)
+	p.evaluator = newEvaluator(m, k, p.tried.allocate)
 	for range maxRounds {
 		before := len(p.done)
 		p.begin(m)
@@ -58,7 +58,7 @@ func (p *pass) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if s := &p.m.Steps[i]; s.Kind == ir.KernelCall && !p.taken[i] {
+		if s := &p.m.Steps[i]; s.Kind == ir.KernelCall && !p.changed[i] {
 			p.rewrite(i)
 		}
 	}

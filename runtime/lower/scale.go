@@ -169,7 +169,7 @@ func (p *pass) foldInputs(i, k int, a *affine) bool {
 	if shifts {
 		p.change().SetArg(k, 2, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{channels}, DimOrder: []uint8{0}}, offset))
 	}
-	p.take(bytes, k)
+	p.record(bytes, k)
 	return true
 }
 

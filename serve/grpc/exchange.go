@@ -20,9 +20,9 @@ type exchange struct {
 	writer  http.ResponseWriter
 	request *http.Request
 	control *http.ResponseController
-	hold    *serve.Hold // of the message that was read last
-	limit   int64       // bytes of a message
-	streams bool        // further messages may follow after an answer
+	hold    *serve.Reservation // of the message that was read last
+	limit   int64              // bytes of a message
+	streams bool               // further messages may follow after an answer
 }
 
 // context returns that of the call, which ends with its time limit.

@@ -85,7 +85,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // call answers a call within the limits of the server.
 func (h *handler) call(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{server: h.server, writer: w, control: http.NewResponseController(w), hold: h.server.NewHold(), limit: h.limit(r.URL.Path)}
+	x := &exchange{server: h.server, writer: w, control: http.NewResponseController(w), hold: h.server.NewReservation(), limit: h.limit(r.URL.Path)}
 	defer x.hold.Release()
 	h.server.AnswerBy(w)
 	serve.LimitBodies(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { h.answer(x, r) }), h.server.BodyTimeout()).ServeHTTP(w, r)

@@ -16,7 +16,7 @@ func (x *exchange) infer(r *request, send func(*oip.Response) error) error {
 	if err != nil {
 		return err
 	}
-	return x.server.Infer(x.context(), &serve.Inference{Model: model, Method: method, Arrived: time.Now(), Held: x.hold.Size(), Binary: true,
+	return x.server.Infer(x.context(), &serve.Inference{Model: model, Method: method, Arrived: time.Now(), Reserved: x.hold.Size(), Binary: true,
 		Read: r.read, Answer: func(a *oip.Response) error {
 			x.server.WriteBy(x.writer)
 			return send(a)

@@ -97,7 +97,7 @@ func (h *handler) ollamaShow(w http.ResponseWriter, r *http.Request) {
 			body.Model = body.Name
 		}
 		return ollama.Name(body.Model), ""
-	}, func(l lexer, _ *serve.Hold) (any, error) {
+	}, func(l lexer, _ *serve.Reservation) (any, error) {
 		context, _ := l.Bounds()
 		switch x := l.(type) {
 		case *generator:
@@ -170,7 +170,7 @@ func (h *handler) similarity(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	body := &requests.Chat{}
-	h.convert(w, r, llama.TemplateMembers, body, func() (string, string) { return body.Model, KindText }, func(l lexer, hold *serve.Hold) (any, error) {
+	h.convert(w, r, llama.TemplateMembers, body, func() (string, string) { return body.Model, KindText }, func(l lexer, hold *serve.Reservation) (any, error) {
 		g, ok := l.(*generator)
 		if !ok {
 			return nil, fault.Refused("model", "computes vectors of texts only")

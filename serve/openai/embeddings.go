@@ -21,7 +21,7 @@ func (h *handler) vectors(w http.ResponseWriter, r *http.Request, members reques
 	v.Most, v.Observe = h.server.AnswerBytes(), h.options.Embedded
 	body, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens
 	defer body.Release()
-	v.Hold = body.Beside()
+	v.Hold = body.Another()
 	defer v.Hold.Release()
 	if err == nil {
 		err = into.Check()

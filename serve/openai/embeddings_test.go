@@ -309,7 +309,7 @@ func TestEmbeddingsWithinMemory(t *testing.T) {
 	if status, text := ask(t, p.peer, "POST", "/v1/embeddings", full); status != 413 {
 		t.Errorf("no memory for the answer: %d %s", status, text)
 	}
-	release := p.server.NewHold()
+	release := p.server.NewReservation()
 	must(t, release.Grow(256<<10)) // nothing is counted
 	release.Release()
 }
@@ -326,7 +326,7 @@ func TestEmbeddingsEnd(t *testing.T) {
 	if most := 2; p.texts < 1 || p.texts > most || w.Code != 499 { // two in a call
 		t.Errorf("%d vectors, %d %s", p.texts, w.Code, w.Body)
 	}
-	all := p.server.NewHold()
+	all := p.server.NewReservation()
 	must(t, all.Grow(p.server.BusyBytes()))
 	all.Release()
 	if status, _ := ask(t, p.peer, "POST", "/v1/embeddings", body); status != 200 {

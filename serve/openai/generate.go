@@ -47,7 +47,7 @@ func (h *handler) mayHaveMedia() bool {
 
 // read decodes the body of a request with the given members. The body, and what is made of it, share times its bytes, count
 // toward the server's limit of bytes until the hold is released, which is never nil.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, members requests.Object, into any, share int64) (*serve.Hold, error) {
+func (h *handler) read(w http.ResponseWriter, r *http.Request, members requests.Object, into any, share int64) (*serve.Reservation, error) {
 	limit := h.options.BodyBytes
 	switch into.(type) {
 	case *requests.Chat, *requests.Response:
@@ -57,7 +57,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, members requests.
 	}
 	body, hold, err := h.server.ReadBody(w, r, limit)
 	if err != nil {
-		return h.server.NewHold(), err
+		return h.server.NewReservation(), err
 	}
 	text := min(int64(len(body)), h.options.BodyBytes)
 	if err = hold.Grow(share*text + mediaShare*(int64(len(body))-text)); err == nil {
@@ -70,7 +70,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, members requests.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests.Object, into requests.Body) {
 	hold, err := h.read(w, r, members, into, decodedShare)
 	defer hold.Release()
-	beside := hold.Beside() // of the form
+	beside := hold.Another() // of the form
 	defer beside.Release()
 	var j *requests.Job
 	if err == nil {
@@ -82,7 +82,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests
 	if err == nil && j.Unoffered != "" {
 		w.Header().Set("Etrun-Tools-Not-Offered", j.Unoffered)
 	}
-	h.run(w, r, into, j, beside.Beside(), err)
+	h.run(w, r, into, j, beside.Another(), err)
 }
 
 // noTexts says what a model does that generates no texts.
@@ -94,7 +94,7 @@ func noTexts(x serve.Attachment) string {
 }
 
 // run generates the texts of a job and answers the request.
-func (h *handler) run(w http.ResponseWriter, r *http.Request, body requests.Body, j *requests.Job, hold *serve.Hold, err error) {
+func (h *handler) run(w http.ResponseWriter, r *http.Request, body requests.Body, j *requests.Job, hold *serve.Reservation, err error) {
 	var m *serve.Model
 	if err == nil {
 		m, err = h.find(body.ModelName(), KindText)

@@ -31,7 +31,7 @@ func TestTimeToRefuse(t *testing.T) {
 	defer server.Close()
 	h := &handler{server: server}
 	w := &deadlineWriter{httptest.NewRecorder(), 0}
-	h.run(w, httptest.NewRequest(http.MethodPost, "/v1/completions", nil), &requests.Chat{}, nil, server.NewHold(), fault.Refused("prompt", "no"))
+	h.run(w, httptest.NewRequest(http.MethodPost, "/v1/completions", nil), &requests.Chat{}, nil, server.NewReservation(), fault.Refused("prompt", "no"))
 	if w.Code != http.StatusBadRequest || w.limits == 0 {
 		t.Errorf("got %d after %d limits", w.Code, w.limits)
 	}

@@ -69,8 +69,8 @@ type generator struct {
 	noCalls  error // why there is no format of calls
 
 	mu   sync.Mutex
-	idle []*held // the most recently used is the last
-	all  int     // number of sessions, idle or in use
+	idle []*idleSession // the most recently used is the last
+	all  int            // number of sessions, idle or in use
 	max  int
 
 	limit    int64         // of their memory
@@ -82,7 +82,7 @@ type generator struct {
 	timer    *time.Timer   // of the next look at idle sessions
 	watched  bool          // there will be one
 	observe  func(sessions int, bytes int64)
-	told     struct { // to observe
+	observed struct { // to observe
 		sessions int
 		bytes    int64
 	}
@@ -121,29 +121,29 @@ func (g *generator) bytes() (n int64) {
 	for _, h := range g.idle {
 		n += h.bytes
 	}
-	return n + int64(g.all-len(g.idle))*g.each() + g.shared
+	return n + int64(g.all-len(g.idle))*g.bytesPerText() + g.shared
 }
 
-// each returns the memory that a text in progress may need. The caller holds mu.
-func (g *generator) each() int64 { return cmp.Or(g.size, g.expected) }
+// bytesPerText returns the memory that a text in progress may need. The caller holds mu.
+func (g *generator) bytesPerText() int64 { return cmp.Or(g.size, g.expected) }
 
 // most returns the number of sessions that may be kept or in use: each more may need as much as the largest. The caller holds mu.
 func (g *generator) most() int {
-	n := g.all + int(max(min((g.limit-g.bytes())/max(g.each(), 1), 1<<30), -1<<30))
+	n := g.all + int(max(min((g.limit-g.bytes())/max(g.bytesPerText(), 1), 1<<30), -1<<30))
 	return max(1, min(g.max, n))
 }
 
-// tell reports changes of the sessions. The caller holds mu.
-func (g *generator) tell() {
+// report reports changes of the sessions. The caller holds mu.
+func (g *generator) report() {
 	sessions, bytes := g.all, g.bytes()
-	if g.observe != nil && (sessions != g.told.sessions || bytes != g.told.bytes) {
-		g.observe(sessions-g.told.sessions, bytes-g.told.bytes)
+	if g.observe != nil && (sessions != g.observed.sessions || bytes != g.observed.bytes) {
+		g.observe(sessions-g.observed.sessions, bytes-g.observed.bytes)
 	}
-	g.told.sessions, g.told.bytes = sessions, bytes
+	g.observed.sessions, g.observed.bytes = sessions, bytes
 }
 
-// held is an idle session, the tokens that it has computed, and whose they are.
-type held struct {
+// idleSession is an idle session, the tokens that it has computed, and whose they are.
+type idleSession struct {
 	session *text.Session
 	tokens  []int
 	owner   owner
@@ -160,7 +160,7 @@ const (
 
 // Try generates one token.
 func (g *generator) Try(ctx context.Context) error {
-	s, err := g.take(ctx, owner{}, []int{0})
+	s, err := g.acquire(ctx, owner{}, []int{0})
 	if err != nil {
 		return err
 	}
@@ -192,13 +192,13 @@ func (g *generator) Close() error {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
-	g.tell()
+	g.report()
 	return errors.Join(errs...)
 }
 
-// take returns a session for a prompt of an owner: the idle one with the longest common prefix of its own. If it would lose
+// acquire returns a session for a prompt of an owner: the idle one with the longest common prefix of its own. If it would lose
 // tokens of another text, and one more session is allowed, take returns a copy of it.
-func (g *generator) take(ctx context.Context, o owner, prompt []int) (*text.Session, error) {
+func (g *generator) acquire(ctx context.Context, o owner, prompt []int) (*text.Session, error) {
 	h, common, more, err := g.await(ctx, o, prompt)
 	switch {
 	case err != nil:
@@ -216,7 +216,7 @@ func (g *generator) take(ctx context.Context, o owner, prompt []int) (*text.Sess
 }
 
 // await is choose, after a wait for texts in progress if there is too little memory for one more.
-func (g *generator) await(ctx context.Context, o owner, prompt []int) (h *held, common int, more bool, err error) {
+func (g *generator) await(ctx context.Context, o owner, prompt []int) (h *idleSession, common int, more bool, err error) {
 	for {
 		h, common, more, full, err := g.choose(o, prompt)
 		if full == nil {
@@ -232,15 +232,15 @@ func (g *generator) await(ctx context.Context, o owner, prompt []int) (h *held, 
 
 // admit makes room for a text in progress, in the session h or, if that is nil, in a new one: texts that are kept are dropped. With too
 // little room it returns a channel that ends the wait for another try or, if nothing is in progress, an error. The caller holds mu.
-func (g *generator) admit(h *held) (full <-chan struct{}, err error) {
-	running, need := g.all-len(g.idle), g.each()
+func (g *generator) admit(h *idleSession) (full <-chan struct{}, err error) {
+	running, need := g.all-len(g.idle), g.bytesPerText()
 	if h != nil {
 		need -= h.bytes
 	}
 	free := func() int64 {
 		n := g.limit - g.bytes()
 		if g.left != nil {
-			n = min(n, g.left()-int64(running)*g.each())
+			n = min(n, g.left()-int64(running)*g.bytesPerText())
 		}
 		return n
 	}
@@ -257,7 +257,7 @@ func (g *generator) admit(h *held) (full <-chan struct{}, err error) {
 // choose removes the owner's idle session with the longest common prefix, nil if there is none, from the list. It counts a further
 // one that the caller opens: more reports whether one more is allowed. If not, one of another owner is closed for it: what a session
 // has in memory is never passed on. Without memory for a session, choose returns what admit does.
-func (g *generator) choose(o owner, prompt []int) (h *held, common int, more bool, full <-chan struct{}, err error) {
+func (g *generator) choose(o owner, prompt []int) (h *idleSession, common int, more bool, full <-chan struct{}, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h, common = g.find(o, prompt)
@@ -271,13 +271,13 @@ func (g *generator) choose(o owner, prompt []int) (h *held, common int, more boo
 	if h == nil || more && common < len(h.tokens) {
 		g.all++ // even above their number: the queue bounds the callers
 	}
-	g.idle = slices.DeleteFunc(g.idle, func(e *held) bool { return e == h })
-	g.tell()
+	g.idle = slices.DeleteFunc(g.idle, func(e *idleSession) bool { return e == h })
+	g.report()
 	return h, common, more, nil, nil
 }
 
 // find returns the owner's idle session with the longest common prefix, the shortest of several that a prompt only extends.
-func (g *generator) find(o owner, prompt []int) (best *held, common int) {
+func (g *generator) find(o owner, prompt []int) (best *idleSession, common int) {
 	common = -1
 	for _, h := range g.idle {
 		if !h.serves(o) {
@@ -298,14 +298,14 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 		defer g.mu.Unlock()
 		g.all--
 		g.free()
-		g.tell()
+		g.report()
 	}
 	return s, err
 }
 
 // use calls f with a session for a prompt of an owner: see take. A session whose model failed, or panicked, is not used again.
 func (g *generator) use(ctx context.Context, o owner, prompt []int, f func(s *text.Session) error) error {
-	s, err := g.take(ctx, o, prompt)
+	s, err := g.acquire(ctx, o, prompt)
 	if err != nil {
 		return fault.Of(ctx, err, "")
 	}
@@ -329,7 +329,7 @@ func (g *generator) discard(s *text.Session) {
 	defer g.mu.Unlock()
 	g.all--
 	g.free()
-	g.tell()
+	g.report()
 }
 
 // put returns a session of an owner. The least recently used ones are closed if there are too many.
@@ -339,7 +339,7 @@ func (g *generator) put(s *text.Session, o owner) {
 	shared := g.model.SharedBytes()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	defer g.tell()
+	defer g.report()
 	defer g.free()
 	if errors.Join(err, err2) != nil { // it is not in use, so an operator has panicked
 		g.all--
@@ -347,7 +347,7 @@ func (g *generator) put(s *text.Session, o owner) {
 		return
 	}
 	g.size, g.shared = max(g.size, f.Memory), shared
-	g.idle = append(g.idle, &held{s, tokens, o, f.Memory, time.Now(), true})
+	g.idle = append(g.idle, &idleSession{s, tokens, o, f.Memory, time.Now(), true})
 	for g.all > g.max && len(g.idle) > 0 {
 		g.drop(0)
 	}
@@ -356,7 +356,7 @@ func (g *generator) put(s *text.Session, o owner) {
 }
 
 // reclaim frees memory of idle sessions until there is enough: that of calls, then all of those other than keep. The caller holds mu.
-func (g *generator) reclaim(keep *held, enough func() bool) {
+func (g *generator) reclaim(keep *idleSession, enough func() bool) {
 	for i := 0; i < len(g.idle) && !enough(); i++ {
 		g.cool(g.idle[i])
 	}
@@ -370,7 +370,7 @@ func (g *generator) reclaim(keep *held, enough func() bool) {
 }
 
 // cool returns the memory of an idle session's last call to the system. The caller holds mu.
-func (g *generator) cool(h *held) {
+func (g *generator) cool(h *idleSession) {
 	if !h.warm {
 		return
 	}
@@ -392,7 +392,7 @@ func (g *generator) watch(after time.Duration) {
 func (g *generator) look() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	defer g.tell()
+	defer g.report()
 	g.watched = false
 	if next := g.settle(time.Now()); next > 0 {
 		g.watch(next)
@@ -426,7 +426,7 @@ func (g *generator) settle(now time.Time) (next time.Duration) {
 
 // lighten empties an idle session whose text has more than a twentieth of the memory of what it is computed with again. The caller
 // holds mu.
-func (g *generator) lighten(h *held) {
+func (g *generator) lighten(h *idleSession) {
 	if f, err := h.session.Footprint(); err == nil && f.Memory > f.Weights/20 && h.session.Reset() == nil {
 		h.tokens, h.owner, h.warm = nil, owner{}, true
 		g.cool(h)

@@ -105,7 +105,7 @@ func TestSharedMemory(t *testing.T) {
 	if shared <= 0 || len(g.idle) != g.all || bytes != kept+shared {
 		t.Errorf("%d bytes of %d sessions, which keep %d and share %d", bytes, g.all, kept, shared)
 	}
-	if g.limit = shared + kept + g.each()/2; g.most() != g.all {
+	if g.limit = shared + kept + g.bytesPerText()/2; g.most() != g.all {
 		t.Errorf("%d sessions, with memory for no more than the %d that there are", g.most(), g.all)
 	}
 	if err := g.Close(); err != nil || bytes != 0 || g.model.SharedBytes() != 0 {
@@ -117,7 +117,7 @@ func TestSharedMemory(t *testing.T) {
 // models may not use is refused.
 func TestTextsWaitForMemory(t *testing.T) {
 	g := newGenerator(t, Config{Sessions: 4})
-	g.limit = g.each() + g.each()/2
+	g.limit = g.bytesPerText() + g.bytesPerText()/2
 	running, end := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -133,7 +133,7 @@ func TestTextsWaitForMemory(t *testing.T) {
 	<-running
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.take(ctx, owner{}, []int{2}); !errors.Is(err, context.Canceled) {
+	if _, err := g.acquire(ctx, owner{}, []int{2}); !errors.Is(err, context.Canceled) {
 		t.Errorf("beside another text: %v, want a wait", err)
 	}
 	group.Go(func() {
@@ -179,7 +179,7 @@ func TestIdleSessions(t *testing.T) {
 	if err := use(3); err != nil {
 		t.Fatal(err)
 	}
-	running, err := g.take(t.Context(), owner{}, []int{9, 9}) // puts the session back that it does not use
+	running, err := g.acquire(t.Context(), owner{}, []int{9, 9}) // puts the session back that it does not use
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestIdleSessions(t *testing.T) {
 		}
 		g.mu.Lock()
 		next := g.settle(began.Add(c.after))
-		g.tell()
+		g.report()
 		warm, sum := 0, g.model.SharedBytes()
 		for _, h := range g.idle {
 			f, err := h.session.Footprint()
@@ -215,7 +215,7 @@ func TestIdleSessions(t *testing.T) {
 				warm++
 			}
 		}
-		if sum += int64(g.all-len(g.idle)) * g.each(); warm != c.warm || len(g.idle) != c.kept || next > 0 != c.again || bytes != sum {
+		if sum += int64(g.all-len(g.idle)) * g.bytesPerText(); warm != c.warm || len(g.idle) != c.kept || next > 0 != c.again || bytes != sum {
 			t.Errorf("%s: %d of %d sessions with the memory of a call, again after %v, %d bytes of %d; want %d of %d, again %v", c.name, warm,
 				len(g.idle), next, bytes, sum, c.warm, c.kept, c.again)
 		}

@@ -574,7 +574,7 @@ func (p *peer) check(ctx context.Context, prompt, expected string) error {
 // A form that needs too much memory gets 413 if it would not fit alone, and else 429, as other requests without room do.
 func TestFormWithoutRoom(t *testing.T) {
 	p := newPeerWith(t, serve.Options{BusyBytes: 4 << 20}, serve.Config{}, openai.Config{})
-	others := p.server.NewHold()
+	others := p.server.NewReservation()
 	for _, c := range []struct {
 		others int64 // bytes of other requests
 		body   string

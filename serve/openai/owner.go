@@ -24,6 +24,6 @@ func ownerOf(ctx context.Context, salt *string) owner {
 }
 
 // serves reports whether an owner may use the session: it is its own, or has not been used but for the self-test.
-func (h *held) serves(o owner) bool {
+func (h *idleSession) serves(o owner) bool {
 	return h.owner == o || h.owner == owner{} && len(h.tokens) == 0
 }

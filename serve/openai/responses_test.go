@@ -259,7 +259,7 @@ func TestResponseWithinMemory(t *testing.T) {
 	if list := responseEvents(t, data); list[len(list)-1].Type != "response.failed" || list[len(list)-1].Response.Error == nil {
 		t.Errorf("got %s", data)
 	}
-	hold := p.server.NewHold()
+	hold := p.server.NewReservation()
 	must(t, hold.Grow(8<<10)) // nothing is counted
 	hold.Release()
 }

@@ -294,7 +294,7 @@ func (s *stress) run(t *testing.T) {
 	if n := s.server.Model("lm").Waiting(); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
-	all := s.server.NewHold()
+	all := s.server.NewReservation()
 	defer all.Release()
 	if err := all.Grow(s.server.BusyBytes()); err != nil {
 		t.Error("bytes of requests are still counted")

@@ -34,14 +34,14 @@ func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
 			return body.Model, KindText
 		}
 		return body.Model, ""
-	}, func(l lexer, hold *serve.Hold) (any, error) {
+	}, func(l lexer, hold *serve.Reservation) (any, error) {
 		return idsOf(body, l, forms.NewMaker(r.Context(), hold))
 	})
 }
 
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) {
 	body := &requests.Detokenize{}
-	h.convert(w, r, requests.DetokenizeMembers, body, func() (string, string) { return body.Model, "" }, func(l lexer, hold *serve.Hold) (any, error) {
+	h.convert(w, r, requests.DetokenizeMembers, body, func() (string, string) { return body.Model, "" }, func(l lexer, hold *serve.Reservation) (any, error) {
 		return textOfTokens(body, l, h.server.AnswerBytes()/textShare, hold)
 	})
 }
@@ -60,7 +60,7 @@ var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
 func (h *handler) convert(w http.ResponseWriter, r *http.Request, members requests.Object, into any, wants func() (name, kind string),
-	do func(l lexer, hold *serve.Hold) (any, error)) {
+	do func(l lexer, hold *serve.Reservation) (any, error)) {
 	hold, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
 	defer hold.Release()
 	var m *serve.Model
@@ -140,7 +140,7 @@ func idsOfMessages(r *requests.Tokenize, g *generator, m *forms.Maker) ([]int, e
 const textShare = 16
 
 // textOfTokens returns the text of the tokens, of at most a number of bytes. They count toward hold.
-func textOfTokens(r *requests.Detokenize, l lexer, most int64, hold *serve.Hold) (any, error) {
+func textOfTokens(r *requests.Detokenize, l lexer, most int64, hold *serve.Reservation) (any, error) {
 	if r.Tokens == nil {
 		return nil, fault.Missing("tokens")
 	}

@@ -57,7 +57,7 @@ func TestUnsent(t *testing.T) {
 			}
 		}
 	}
-	all := p.server.NewHold()
+	all := p.server.NewReservation()
 	defer all.Release()
 	must(t, all.Grow(p.server.BusyBytes())) // nothing is counted
 }

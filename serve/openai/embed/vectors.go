@@ -20,7 +20,7 @@ type Vectors struct {
 	*requests.Embedding
 	Most    int64                          // bytes of the answer
 	Observe func(model string, tokens int) // may be nil
-	Hold    *serve.Hold
+	Hold    *serve.Reservation
 	Each    func(vector []float32) error // what becomes of a vector, valid during the call; nil for OpenAI's answer
 	items   answer.List
 	usage   embeddingUsage

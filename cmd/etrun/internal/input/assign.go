@@ -24,7 +24,7 @@ func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.Value
 	for _, named := range []bool{true, false} {
 		for i := range specs {
 			if s := &specs[i]; (s.Input != "") == named {
-				if err := r.place(ctx, a, s); err != nil {
+				if err := r.assignTo(ctx, a, s); err != nil {
 					return nil, err
 				}
 			}
@@ -38,8 +38,8 @@ func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.Value
 	return a.sources, nil
 }
 
-// place assigns one argument to its slots.
-func (r *Resolver) place(ctx context.Context, a *assignment, s *Spec) error {
+// assignTo assigns one argument to its slots.
+func (r *Resolver) assignTo(ctx context.Context, a *assignment, s *Spec) error {
 	src := source{spec: s, kind: s.Source}
 	if s.Path != "" {
 		var err error
@@ -94,7 +94,7 @@ func (r *Resolver) parts(src source) (parts []source, names []string, err error)
 	case JSON:
 		text := []byte(s.Inline)
 		if src.file != nil {
-			if text, err = whole(src.file, s.Path, max(r.Limit, 1)); err != nil {
+			if text, err = readAll(src.file, s.Path, max(r.Limit, 1)); err != nil {
 				return nil, nil, fmt.Errorf("%w: %w", reasonOf(err), err)
 			}
 		}

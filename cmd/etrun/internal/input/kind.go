@@ -58,8 +58,8 @@ var startChecks = map[Source]func([]byte) error{
 	Picture: func(start []byte) error { return picture.CheckStart(start[:min(len(start), picture.StartBytes)]) },
 }
 
-// whole reads a file to its end, at most limit bytes.
-func whole(f *openfile.File, path string, limit int64) ([]byte, error) {
+// readAll reads a file to its end, at most limit bytes.
+func readAll(f *openfile.File, path string, limit int64) ([]byte, error) {
 	if size, regular := f.Size(); regular {
 		if size > limit {
 			return nil, &openfile.SizeError{Path: path, Size: size, Limit: limit}
@@ -81,6 +81,6 @@ func readerAt(f *openfile.File, path string, limit int64) (io.ReaderAt, int64, e
 		}
 		return f, size, nil
 	}
-	b, err := whole(f, path, limit)
+	b, err := readAll(f, path, limit)
 	return bytes.NewReader(b), int64(len(b)), err
 }

@@ -75,7 +75,7 @@ func (s *Sized) convert(ctx context.Context) (err error) {
 // at the same time.
 func (r *Resolver) picture(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
-	file, err := whole(src.file, s.Path, max(min(maxPicture, r.Limit), 1))
+	file, err := readAll(src.file, s.Path, max(min(maxPicture, r.Limit), 1))
 	if err != nil {
 		return nil, err
 	}
@@ -94,5 +94,5 @@ func (r *Resolver) picture(ctx context.Context, index int, src source, slot etru
 	if p.next >= 0 {
 		r.Pictures = append(r.Pictures, p)
 	}
-	return p.made.Tensor, r.take(int64(p.made.NBytes()) + int64(len(file)))
+	return p.made.Tensor, r.reserve(int64(p.made.NBytes()) + int64(len(file)))
 }

@@ -147,7 +147,7 @@ func (r *Resolver) array(f *openfile.File) (*npy.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, r.take(int64(len(a.Data)))
+	return a, r.reserve(int64(len(a.Data)))
 }
 
 // arrays reads a file with several arrays.

@@ -53,7 +53,7 @@ func want(slot etrun.ValueMeta) string {
 // allocate makes a tensor in the slot's memory order, within the limit.
 func (r *Resolver) allocate(slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t := tensor.Make(slot.DType, slot.Sizes, slot.DimOrder, tensor.Static)
-	if err := r.take(int64(t.NBytes())); err != nil {
+	if err := r.reserve(int64(t.NBytes())); err != nil {
 		return nil, err
 	}
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
@@ -101,8 +101,8 @@ func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, e
 	return f, kind, err
 }
 
-// take subtracts n bytes from the limit.
-func (r *Resolver) take(n int64) error {
+// reserve subtracts n bytes from the limit.
+func (r *Resolver) reserve(n int64) error {
 	if n > r.Limit {
 		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("%d bytes, the remaining limit is %d", n, r.Limit)}
 	}

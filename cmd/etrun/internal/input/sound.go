@@ -99,7 +99,7 @@ const maxSound = 1 << 30
 // number of samples, the others are 1.
 func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
-	b, err := whole(src.file, s.Path, min(maxSound, max(r.Limit, 1)))
+	b, err := readAll(src.file, s.Path, min(maxSound, max(r.Limit, 1)))
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func atLoad(m *etrun.Method) string {
 		parts = append(parts, fmt.Sprintf("%d removed or changed at load", n))
 	}
 	if report := m.Report().Lowered; report != nil {
-		parts = append(parts, fmt.Sprintf("regions lowered to backends: %d", report.Taken()))
+		parts = append(parts, fmt.Sprintf("regions lowered to backends: %d", report.Accepted()))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -50,8 +50,8 @@ type Options struct {
 	// Indexes makes random integers positions of what the program indexes with them, as far as Attempt says, below Attempts.
 	Indexes bool
 	Attempt int
-	// Beside are .ptd files of the program, in addition to those of --data.
-	Beside []etrun.Source
+	// ExtraData are .ptd files of the program, in addition to those of --data.
+	ExtraData []etrun.Source
 
 	data []string
 
@@ -151,8 +151,8 @@ func (o *Options) choices() []choice {
 	}
 }
 
-// formerGo is the value of --xnnpack that earlier versions had for the Go engine.
-const formerGo = "reference"
+// deprecatedGo is the value of --xnnpack that earlier versions had for the Go engine.
+const deprecatedGo = "reference"
 
 // engineNames are the values of --xnnpack.
 func engineNames() (names []string) {
@@ -177,8 +177,8 @@ type choice struct {
 }
 
 func (o *Options) check() error {
-	if o.xnnpack == formerGo {
-		o.Say("note: --xnnpack %s is called --xnnpack %s now", formerGo, xnnpack.EngineGo)
+	if o.xnnpack == deprecatedGo {
+		o.Say("note: --xnnpack %s is called --xnnpack %s now", deprecatedGo, xnnpack.EngineGo)
 		o.xnnpack = string(xnnpack.EngineGo)
 	}
 	for _, c := range o.choices() {
@@ -275,7 +275,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 		data = append(data, input.Stdin(path))
 	}
 	return etrun.OpenSource(ctx, from, append(options,
-		etrun.WithData(o.Beside...),
+		etrun.WithData(o.ExtraData...),
 		etrun.WithDelegates(o.backends(quantizations)...),
 		etrun.WithDataFiles(data...),
 		etrun.WithThreads(o.Threads),

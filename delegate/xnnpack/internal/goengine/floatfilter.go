@@ -96,7 +96,7 @@ func (e *frame) filterOf(n *graph.Node) *floatFilter {
 
 // packsFloats reports whether a node multiplies floats, or bytes that are decoded, by a constant filter.
 func packsFloats(g *graph.Graph, n *graph.Node) bool {
-	return typeOf(n).pack != nil && !takesInt8(g, n) && areConst(g, n.In[1:])
+	return typeOf(n).pack != nil && !supportsInt8(g, n) && areConst(g, n.In[1:])
 }
 
 // panelElements returns the number of elements in the panels of a node's filter, in all its forms.

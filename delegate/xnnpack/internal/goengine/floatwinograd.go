@@ -84,15 +84,15 @@ func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n, from, to i
 	}
 }
 
-// place returns the image of a block, and its row and column in it.
-func (l *winogradProduct) place(block int) (image, y, x int) {
+// position returns the image of a block, and its row and column in it.
+func (l *winogradProduct) position(block int) (image, y, x int) {
 	line := block / l.across
 	return line / l.down, line % l.down, block % l.across
 }
 
 // input transforms the pixels of a block, those outside of the image being 0.
 func (l *winogradProduct) input(edge []float32, block int, v []float32, each int) {
-	image, y, x := l.place(block)
+	image, y, x := l.position(block)
 	c, height, width := l.W.GroupIn, l.In.Dim[1], l.In.Dim[2]
 	pixels := l.points.X[image*height*width*c:]
 	if y, x = 2*y-l.Top, 2*x-l.Left; y >= 0 && x >= 0 && y+4 <= height && x+4 <= width {
@@ -110,7 +110,7 @@ func (l *winogradProduct) input(edge []float32, block int, v []float32, each int
 
 // output transforms the sums of n columns of a block to pixels, and applies the merged function.
 func (l *winogradProduct) output(edge []float32, block int, sums []float32, each, at, n int) {
-	image, y, x := l.place(block)
+	image, y, x := l.position(block)
 	cols, width := l.W.GroupOut, l.Out.Dim[2]
 	rows, pixels := min(2, l.Out.Dim[1]-2*y), min(2, width-2*x)
 	to, pitch := l.y[((image*l.Out.Dim[1]+2*y)*width+2*x)*cols:], width*cols

@@ -156,7 +156,7 @@ func TestPixelBlocksOfSizes(t *testing.T) {
 			continue
 		}
 		blocks[1]++
-		if need := needsOf(fast.graph, fast.places, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
+		if need := needsOf(fast.graph, fast.placement, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
 			t.Errorf("%s: %d bytes are estimated, of %d elements on each of two threads", name, need.Shared, w.WinogradWork())
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // Image is a graph that the Go engine runs, or the calls that the library does not run.
 type Image struct {
 	*graph.Compilation
-	places    *placement  // of values between nodes, at the declared sizes; nil if units plan their own
+	placement *placement  // of values between nodes, at the declared sizes; nil if units plan their own
 	memory    graph.Needs // at the declared sizes
 	packOnce  sync.Once
 	packed    *packed // nil until the constants are packed
@@ -34,8 +34,8 @@ func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCach
 	if err := checkPools(m.Graph, m.Shapes); err != nil {
 		return nil, err
 	}
-	m.places = placesFor(m.Graph, m.Shapes)
-	m.memory = needsOf(m.Graph, m.places, m.InstanceThreads())
+	m.placement = placementFor(m.Graph, m.Shapes)
+	m.memory = needsOf(m.Graph, m.placement, m.InstanceThreads())
 	needs := m.memory
 	if m.HasDynamicArgs() { // units check the sizes of calls
 		needs.Scratch = 0
@@ -105,7 +105,7 @@ func (m *Image) releaseFilters() func(*graph.Node) bool {
 // Workspace implements lowering.Planned: it returns the values between nodes for the method's memory plan, nil if units plan
 // their own.
 func (m *Image) Workspace() *lowering.Workspace {
-	p, g := m.places, m.Graph
+	p, g := m.placement, m.Graph
 	if m.Shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
 		return nil
 	}
@@ -139,18 +139,18 @@ func newUnit(m *Image, in delegate.Instance) *unit {
 	e := &unit{
 		frame: frame{graph: m.Graph, shapes: slices.Clone(m.Shapes), data: make([][]byte, n), tokens: make([][]token, n),
 			packed: m.constants(), pool: in.Pool},
-		memory: memory{arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places},
+		memory: memory{arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.placement, placement: m.placement},
 		limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
 	}
 	for i := range e.steps {
 		n := &m.Graph.Nodes[i]
 		e.steps[i] = step{node: n, loop: typeOf(n).loop(&e.frame, n)}
 	}
-	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
-		e.arena.expect(needsOf(m.Graph, m.places, e.threads()).Shared) // an image is planned for the threads of most instances
+	if m.placement != nil && !m.HasDynamicArgs() && e.blocks == nil {
+		e.arena.expect(needsOf(m.Graph, m.placement, e.threads()).Shared) // an image is planned for the threads of most instances
 	}
-	if m.places != nil && e.blocks != nil {
-		e.worked = workBlock(m.Graph, m.places.shapes, m.InstanceThreads()).Span
+	if m.placement != nil && e.blocks != nil {
+		e.worked = workBlock(m.Graph, m.placement.shapes, m.InstanceThreads()).Span
 	}
 	for i, used := range argSpans(m.Graph) {
 		e.args[i].Used = used

@@ -221,7 +221,7 @@ func (l *int8Binary) Range(worker, lo, hi int) {
 		n := min(l.chunk(), l.n-from)
 		var x [2][]uint8
 		for k := range x {
-			at := l.place(k, row)
+			at := l.offset(k, row)
 			switch {
 			case l.row > 0 && k == l.repeats:
 				x[k] = repeatRow(&own.repeated[k], l.operands[k][at:][:l.row], n)
@@ -235,8 +235,8 @@ func (l *int8Binary) Range(worker, lo, hi int) {
 	}
 }
 
-// place returns the offset of a row in an operand.
-func (l *int8Binary) place(operand, row int) (at int) {
+// offset returns the offset of a row in an operand.
+func (l *int8Binary) offset(operand, row int) (at int) {
 	for i := l.outer.Rank - 1; i >= 0; i-- {
 		at += row % l.outer.Dim[i] * l.step[operand][i]
 		row /= l.outer.Dim[i]

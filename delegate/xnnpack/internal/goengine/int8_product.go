@@ -291,8 +291,8 @@ func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
 		w.rows = p.table[from : from+m]
 		return
 	}
-	w.places = pack.Grow(w.places, m)
-	w.rows = w.places
+	w.offsets = pack.Grow(w.offsets, m)
+	w.rows = w.offsets
 	p.find(w.rows, from)
 }
 
@@ -388,7 +388,7 @@ func (p *int8Product) findTokens(w *int8Work, from int) {
 func (p *int8Product) storeDynamic(w *int8Work, sums []int32, g, from, panel int) {
 	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
 	n, at := min(ldc, p.n-column), g*p.columns()+column
-	dst, ldd := p.place(w, g, from, column)
+	dst, ldd := p.destination(w, g, from, column)
 	simd.ScaleSums(dst, ldd, w.sums, ldc, sums[column:], p.scales[at:], p.added[at:], w.zeros, w.factors, n, p.node.Min, p.node.Max)
 	p.keep(dst, ldd, g, from, column, n, len(w.rows))
 }
@@ -398,7 +398,7 @@ func (p *int8Product) computeNibbles(w *int8Work, from, panel, to int) {
 	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
 	n, sums := min(ldc, p.n-column), w.floats[p.tile*ldc:]
 	p.nibbles.Multiply(sums, ldc, p.a[from*p.nibbles.RowBytes():], len(w.rows), panel, to)
-	dst, ldd := p.place(w, 0, from, column)
+	dst, ldd := p.destination(w, 0, from, column)
 	simd.ScaleFloats(dst, ldd, sums, ldc, p.nibbles.Sums[column:], p.scales[column:], p.added[column:], w.zeros, w.factors, n, p.node.Min, p.node.Max)
 	p.keep(dst, ldd, 0, from, column, n, len(w.rows))
 }
@@ -408,9 +408,9 @@ func (p *int8Product) element(g, row, column int) int {
 	return ((p.first+row)*p.groups+g)*p.n + column
 }
 
-// place returns the destination of the floats of output rows, starting at a column, and the
+// destination returns the destination of the floats of output rows, starting at a column, and the
 // distance between its rows. It is the output, or a buffer that keep copies to the output.
-func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd int) {
+func (p *int8Product) destination(w *int8Work, g, row, column int) (dst []float32, ldd int) {
 	if v := p.node.Out[0]; p.e.graph.Values[v].Datatype == graph.FP32 {
 		return tensor.View[float32](p.e.data[v])[p.element(g, row, column):], p.groups * p.n
 	}

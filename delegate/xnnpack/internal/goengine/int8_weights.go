@@ -27,8 +27,8 @@ type int8Weights struct {
 	runtimeBias  bool      // the bias is computed at run time
 }
 
-// takesInt8 reports whether a node's products are of 8-bit activations and a constant filter.
-func takesInt8(g *graph.Graph, n *graph.Node) bool {
+// supportsInt8 reports whether a node's products are of 8-bit activations and a constant filter.
+func supportsInt8(g *graph.Graph, n *graph.Node) bool {
 	if !n.Type.Packs {
 		return false
 	}

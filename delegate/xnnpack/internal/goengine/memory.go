@@ -21,8 +21,8 @@ type placement struct {
 	bytes  int64
 }
 
-// placesFor computes the places at the given shapes.
-func placesFor(g *graph.Graph, s []graph.Shape) *placement {
+// placementFor computes the places at the given shapes.
+func placementFor(g *graph.Graph, s []graph.Shape) *placement {
 	list, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
 	p := &placement{shapes: s, index: index, items: list}
 	p.bytes = p.pack()
@@ -109,12 +109,12 @@ func (p *placement) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bo
 
 // memory is where the values between nodes and the working memory of loops are.
 type memory struct {
-	blocks  [][]byte      // for the declared sizes, see image.Workspace; nil for none
-	planned *placement    // of the blocks
-	worked  lowering.Span // of the last block: the nodes that may use it
-	arena   *arena        // contains the bytes of values between nodes if no blocks do
-	places  *placement    // of the current shapes, in the blocks or in the arena
-	kept    int64         // bytes that loops keep between runs
+	blocks    [][]byte      // for the declared sizes, see image.Workspace; nil for none
+	planned   *placement    // of the blocks
+	worked    lowering.Span // of the last block: the nodes that may use it
+	arena     *arena        // contains the bytes of values between nodes if no blocks do
+	placement *placement    // of the current shapes, in the blocks or in the arena
+	kept      int64         // bytes that loops keep between runs
 }
 
 // allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
@@ -124,26 +124,26 @@ func (e *unit) allocate() error {
 	e.forget()
 	w := workAt(e.graph, e.shapes, e.threads())
 	values, loops, inBlocks := e.matchingBlocks(w)
-	if !inBlocks && !e.places.isFor(e.shapes) {
-		e.places = placesFor(e.graph, slices.Clone(e.shapes))
+	if !inBlocks && !e.placement.isFor(e.shapes) {
+		e.placement = placementFor(e.graph, slices.Clone(e.shapes))
 	}
 	own := int64(0)
 	if !inBlocks {
-		own = graph.AlignUp(e.places.bytes)
+		own = graph.AlignUp(e.placement.bytes)
 	}
 	at := own
 	if loops == nil {
 		own = graph.Plus(own, w.shared(e.threads()))
 	}
 	if own > 0 || !e.planned.isFor(e.shapes) {
-		needs := needsWith(e.graph, w, e.shapes, e.places.bytes, e.threads())
+		needs := needsWith(e.graph, w, e.shapes, e.placement.bytes, e.threads())
 		if err := needs.Check(e.limits); err != nil {
 			return err
 		}
 	}
-	memory := e.arena.take(own)
+	memory := e.arena.allocate(own)
 	if !inBlocks {
-		values = e.places.cut(memory)
+		values = e.placement.cut(memory)
 	}
 	if loops == nil {
 		loops = memory[at:]
@@ -163,7 +163,7 @@ func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks 
 		return nil, nil, false
 	}
 	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
-		e.places, values = e.planned, e.blocks[:n]
+		e.placement, values = e.planned, e.blocks[:n]
 	}
 	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
 		loops = e.blocks[n]
@@ -173,7 +173,7 @@ func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks 
 
 // assign sets the bytes of the values between nodes, in the blocks of their items.
 func (e *unit) assign(blocks [][]byte) {
-	for v, at := range e.places.index {
+	for v, at := range e.placement.index {
 		if at == graph.None {
 			continue
 		}
@@ -238,8 +238,8 @@ func (a *arena) expect(bytes int64) {
 	a.want = max(a.want, bytes)
 }
 
-// take returns at least so many bytes, the same memory for all units as long as it is large enough.
-func (a *arena) take(bytes int64) []byte {
+// allocate returns at least so many bytes, the same memory for all units as long as it is large enough.
+func (a *arena) allocate(bytes int64) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if int64(len(a.bytes)) < bytes {
@@ -251,7 +251,7 @@ func (a *arena) take(bytes int64) []byte {
 // int8Work is a worker's working memory for a task.
 type int8Work struct {
 	rows     []int // offsets of rows: in places, or in the product's table
-	places   []int
+	offsets  []int
 	sums     []int32
 	floats   []float32
 	zeros    []int32
@@ -266,7 +266,7 @@ func (a *arena) Memory() int64 {
 	n := cap(a.bytes)
 	for i := range a.work {
 		w := &a.work[i]
-		n += 8*(cap(w.rows)+cap(w.places)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)
+		n += 8*(cap(w.rows)+cap(w.offsets)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)
 	}
 	return int64(n)
 }

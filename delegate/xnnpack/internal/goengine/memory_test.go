@@ -52,7 +52,7 @@ func TestBlocks(t *testing.T) {
 			if err := u.Execute(context.Background(), args); err != nil && i%2 == 0 {
 				t.Fatalf("%s: %v", s.Name, err)
 			}
-			if u.places == u.planned {
+			if u.placement == u.planned {
 				inBlocks++
 			} else {
 				elsewhere++

@@ -97,7 +97,7 @@ func checkMemoryOf(t *testing.T, name string, g *graph.Graph, pool *cpu.Pool) {
 		t.Errorf("%s: %d bytes of packed activations are outside of the arena", name, len(e.staged))
 	}
 	structures := int64(2<<10) * int64(1+len(e.graph.Nodes)) // of nodes and their values, which are not estimated
-	if got, need := heldBytes(e), needsOf(e.graph, e.places, pool.Size()); got > need.Scratch+need.Weights+structures {
+	if got, need := ownedBytes(e), needsOf(e.graph, e.placement, pool.Size()); got > need.Scratch+need.Weights+structures {
 		t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", name, got, need.Scratch, need.Weights)
 	}
 	if !graphtest.RaceDetector {

@@ -107,7 +107,7 @@ func panelBytes(g *graph.Graph, shapes []graph.Shape) (bytes int64) {
 		switch n := &g.Nodes[i]; {
 		case packsFloats(g, n):
 			bytes += graph.AlignUp(4 * int64(panelElements(g, n, shapes)))
-		case takesInt8(g, n):
+		case supportsInt8(g, n):
 			bytes += panelBytes8(g, n)
 		}
 	}
@@ -121,7 +121,7 @@ func (w *packWork) add(own *packedNode, n *graph.Node) {
 	switch {
 	case packsFloats(g, n):
 		w.addFloats(own)
-	case takesInt8(g, n):
+	case supportsInt8(g, n):
 		w.to.bytes[n.At], own.finish = packInt8(g, w, n)
 	default:
 		return

@@ -161,7 +161,7 @@ func products(floats workFunc) workFunc {
 
 func productWork(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape, threads int, floats workFunc) {
 	switch {
-	case takesInt8(g, n):
+	case supportsInt8(g, n):
 		workInt8(g, w, n, s)
 	default:
 		decodeWork(w, g, n, s, threads)
@@ -291,7 +291,7 @@ func packedForGo(g *graph.Graph, s []graph.Shape) (n int64) {
 		node := &g.Nodes[i]
 		switch {
 		case !node.Type.Packs:
-		case takesInt8(g, node):
+		case supportsInt8(g, node):
 			n = graph.Plus(n, packedInt8(g, node))
 		case typeOf(node).pack != nil && packsFloats(g, node):
 			n = graph.Plus(n, packedFloats(g, node, s))

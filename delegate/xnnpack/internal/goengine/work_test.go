@@ -26,7 +26,7 @@ func TestReferenceNeeds(t *testing.T) {
 		}
 		e := newUnit(m, delegate.Instance{Pool: pool})
 		mustExecute(t, e, graphtest.NewMaker(1).Arguments(m.Graph))
-		got, need := heldBytes(e), needsOf(e.graph, e.places, pool.Size())
+		got, need := ownedBytes(e), needsOf(e.graph, e.placement, pool.Size())
 		if want := need.Scratch + need.Weights; got > want+int64(smallNode*(1+len(m.Graph.Nodes))) {
 			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.Name, got, need.Scratch, need.Weights)
 		}
@@ -41,9 +41,9 @@ func TestReferenceNeeds(t *testing.T) {
 // memoryRange is a range of addresses.
 type memoryRange struct{ from, to uintptr }
 
-// heldBytes returns the size of the memory that a unit refers to, except its arguments and the
+// ownedBytes returns the size of the memory that a unit refers to, except its arguments and the
 // constants of the graph.
-func heldBytes(e *unit) (n int64) {
+func ownedBytes(e *unit) (n int64) {
 	w := walker{seen: make(map[uintptr]bool)}
 	own := reflect.ValueOf(e).Elem()
 	for i := range own.NumField() {
@@ -107,7 +107,7 @@ func (w *walker) walk(v reflect.Value) {
 			w.walk(v.Elem())
 		}
 	case reflect.Pointer:
-		if v.IsNil() || w.seen[v.Pointer()] || slices.Contains(notHeld, v.Type()) {
+		if v.IsNil() || w.seen[v.Pointer()] || slices.Contains(notOwned, v.Type()) {
 			return
 		}
 		w.seen[v.Pointer()] = true
@@ -115,8 +115,8 @@ func (w *walker) walk(v reflect.Value) {
 	}
 }
 
-// notHeld are the types that belong to the graph or to the system.
-var notHeld = []reflect.Type{reflect.TypeFor[*graph.Graph](), reflect.TypeFor[*graph.Node](), reflect.TypeFor[*graph.Window](), reflect.TypeFor[*cpu.Pool](),
+// notOwned are the types that belong to the graph or to the system.
+var notOwned = []reflect.Type{reflect.TypeFor[*graph.Graph](), reflect.TypeFor[*graph.Node](), reflect.TypeFor[*graph.Window](), reflect.TypeFor[*cpu.Pool](),
 	reflect.TypeFor[*cpu.Mapping](), reflect.TypeFor[*placement]()}
 
 func hasPointers(t reflect.Type) bool {

@@ -93,7 +93,7 @@ func TestAnswers(t *testing.T) {
 				if c.want.Stream = stream; stream {
 					name += "_stream"
 				}
-				hold := server.NewHold()
+				hold := server.NewReservation()
 				w := httptest.NewRecorder()
 				a := New(server, w, "m<1>", c.want, hold)
 				a.Use(m.Tokenizer())

@@ -14,7 +14,7 @@ type buffer struct{ b []byte }
 const leastBuffer = 64
 
 // add appends bytes after a text that begins or separates them. hold may be nil.
-func (p *buffer) add(hold *serve.Hold, before, s []byte) error {
+func (p *buffer) add(hold *serve.Reservation, before, s []byte) error {
 	old := cap(p.b)
 	if need := len(p.b) + len(before) + len(s) + 1; need > old { // with the end
 		size := max(need, old+old/2, leastBuffer)
@@ -34,7 +34,7 @@ func (p *buffer) add(hold *serve.Hold, before, s []byte) error {
 type str struct{ buffer }
 
 // add appends a text.
-func (s *str) add(hold *serve.Hold, text string) error {
+func (s *str) add(hold *serve.Reservation, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (s *str) MarshalJSONTo(e *jsontext.Encoder) error {
 type List struct{ buffer }
 
 // Add appends an element. hold counts its memory; it may be nil.
-func (l *List) Add(hold *serve.Hold, element any) error {
+func (l *List) Add(hold *serve.Reservation, element any) error {
 	data, err := json.Marshal(element, format)
 	if err != nil {
 		return err

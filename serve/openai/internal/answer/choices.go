@@ -115,7 +115,7 @@ func (c *choices) next(prompt []int, echo string) error {
 	} else {
 		n.Text = content
 	}
-	return cmp.Or(content.add(c.hold, echo), c.checkSize())
+	return cmp.Or(content.add(c.memory, echo), c.checkSize())
 }
 
 // probabilities returns a list without tokens, nil if they were not asked for.
@@ -136,7 +136,7 @@ func (c *choices) begin() error {
 
 // add implements form.
 func (c *choices) add(x *toolcall.Piece, tokens []tokenItem) error {
-	n, hold := c.last, c.hold
+	n, hold := c.last, c.memory
 	if c.Stream {
 		n, hold = &choice{Text: x.Text, Delta: &delta{}}, nil
 		if tokens != nil {
@@ -164,7 +164,7 @@ func (c *choices) add(x *toolcall.Piece, tokens []tokenItem) error {
 }
 
 // collect adds a part to a choice of an answer that is no stream.
-func (n *choice) collect(hold *serve.Hold, x *toolcall.Piece) error {
+func (n *choice) collect(hold *serve.Reservation, x *toolcall.Piece) error {
 	m := n.Message
 	switch {
 	case m == nil:

@@ -11,7 +11,7 @@ import (
 type offsets struct {
 	tokenizer tokenizer.Tokenizer
 	at        int
-	rest      []byte // of an incomplete character
+	partial   []byte // of an incomplete character
 	begun     bool   // some token has a text
 	dropped   []int  // a token whose text was a space that is dropped at the beginning
 }
@@ -19,9 +19,9 @@ type offsets struct {
 // next returns where the next token begins.
 func (o *offsets) next(id int) int {
 	at := o.at
-	o.rest = append(o.rest, o.text(id)...)
-	for utf8.FullRune(o.rest) {
-		o.rest = o.rest[character(o.rest):]
+	o.partial = append(o.partial, o.text(id)...)
+	for utf8.FullRune(o.partial) {
+		o.partial = o.partial[character(o.partial):]
 		o.at++
 	}
 	return at

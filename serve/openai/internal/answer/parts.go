@@ -107,7 +107,7 @@ func (c *parts) add(x *toolcall.Piece, _ []tokenItem) error {
 		}
 		return c.event("", c.Style.Object(p))
 	}
-	return cmp.Or(c.text.add(c.hold, x.Text), c.thought.add(c.hold, x.Thought), c.checkSize())
+	return cmp.Or(c.text.add(c.memory, x.Text), c.thought.add(c.memory, x.Thought), c.checkSize())
 }
 
 // addCall adds a part of a call, which is answered when it is complete.
@@ -122,7 +122,7 @@ func (c *parts) addCall(x *toolcall.Call) error {
 		return nil
 	}
 	last := c.calls[len(c.calls)-1]
-	return cmp.Or(last.arguments.add(c.hold, nil, []byte(x.Function.Arguments)), c.checkSize())
+	return cmp.Or(last.arguments.add(c.memory, nil, []byte(x.Function.Arguments)), c.checkSize())
 }
 
 // sendCall sends the call that has begun to a stream.

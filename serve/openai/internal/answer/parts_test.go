@@ -37,7 +37,7 @@ func TestParts(t *testing.T) {
 		false: `["so","why","f",{"a":1},"g",{},"h","{\"b",true]`,
 	} {
 		w := httptest.NewRecorder()
-		a := New(server, w, "m", Wanted{Stream: stream, Style: style}, server.NewHold())
+		a := New(server, w, "m", Wanted{Stream: stream, Style: style}, server.NewReservation())
 		for i := range pieces {
 			if err := a.form.add(&pieces[i], nil); err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func TestParts(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	New(server, w, "m", Wanted{Style: style}, server.NewHold()).End(fault.Refused("x", "no"))
+	New(server, w, "m", Wanted{Style: style}, server.NewReservation()).End(fault.Refused("x", "no"))
 	var message string
 	if err := json.Unmarshal(w.Body.Bytes(), &message); err != nil || message != "x: no" || w.Code != 400 {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -51,7 +51,7 @@ func (a *Sink) candidate(id int, p float32) candidate {
 
 // probabilities are those of the tokens of a choice, or of a part of it.
 type probabilities interface {
-	add(hold *serve.Hold, t *tokenItem, c *choice) error
+	add(hold *serve.Reservation, t *tokenItem, c *choice) error
 }
 
 // completionLP holds the probabilities of a completion's tokens.
@@ -62,7 +62,7 @@ type completionLP struct {
 	Offsets List `json:"text_offset"`    // in characters
 }
 
-func (l *completionLP) add(hold *serve.Hold, t *tokenItem, c *choice) error {
+func (l *completionLP) add(hold *serve.Reservation, t *tokenItem, c *choice) error {
 	var value, top any
 	if !math.IsNaN(t.LogProb) {
 		value, top = t.LogProb, t.likely()
@@ -88,4 +88,6 @@ type chatLP struct {
 	Refusal any  `json:"refusal"` // always nil
 }
 
-func (l *chatLP) add(hold *serve.Hold, t *tokenItem, _ *choice) error { return l.Content.Add(hold, t) }
+func (l *chatLP) add(hold *serve.Reservation, t *tokenItem, _ *choice) error {
+	return l.Content.Add(hold, t)
+}

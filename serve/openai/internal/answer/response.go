@@ -178,7 +178,7 @@ func (r *response) add(x *toolcall.Piece, _ []tokenItem) error {
 	if s == "" {
 		return nil
 	}
-	if err := cmp.Or(r.last.text.add(r.hold, s), r.checkSize()); err != nil {
+	if err := cmp.Or(r.last.text.add(r.memory, s), r.checkSize()); err != nil {
 		return err
 	}
 	return r.sendOf(kind.events+".delta", responseEvent{Delta: s})
@@ -200,7 +200,7 @@ func (r *response) beginItem(kind *itemKind, call *toolcall.Call) error {
 	default:
 		x.Role, x.Content = "assistant", []*part{}
 	}
-	if err := r.hold.Grow(itemBytes + int64(len(x.CallID)+len(x.Name))); err != nil {
+	if err := r.memory.Grow(itemBytes + int64(len(x.CallID)+len(x.Name))); err != nil {
 		return err
 	}
 	r.answer.Output, r.last = append(r.answer.Output, x), x

@@ -44,7 +44,7 @@ type Sink struct {
 	Wanted
 	server    *serve.Server
 	w         http.ResponseWriter
-	hold      *serve.Hold // of the answer
+	memory    *serve.Reservation // of the answer
 	tokenizer tokenizer.Tokenizer
 
 	form  form
@@ -94,8 +94,8 @@ func (u *usage) add(s *text.Stats, first bool) {
 }
 
 // New returns an answer. hold counts its memory.
-func New(s *serve.Server, w http.ResponseWriter, model string, want Wanted, hold *serve.Hold) *Sink {
-	a := &Sink{Wanted: want, server: s, w: w, hold: hold}
+func New(s *serve.Server, w http.ResponseWriter, model string, want Wanted, hold *serve.Reservation) *Sink {
+	a := &Sink{Wanted: want, server: s, w: w, memory: hold}
 	switch {
 	case want.Style != nil:
 		a.form = newParts(a, model)
@@ -164,7 +164,7 @@ func (a *Sink) begin() error {
 
 // grow counts memory of what is collected, within the limit of answers.
 func (a *Sink) grow(n int64) error {
-	if err := a.hold.Grow(n); err != nil {
+	if err := a.memory.Grow(n); err != nil {
 		return err
 	}
 	return a.checkSize()
@@ -172,7 +172,7 @@ func (a *Sink) grow(n int64) error {
 
 // checkSize ends an answer that is too large.
 func (a *Sink) checkSize() error {
-	if most := a.server.AnswerBytes(); a.hold.Size() > most {
+	if most := a.server.AnswerBytes(); a.memory.Size() > most {
 		way := "fewer texts, tokens or log-probabilities, or a stream"
 		if a.Kind == Response {
 			way = "fewer tokens"

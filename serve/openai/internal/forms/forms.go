@@ -40,16 +40,16 @@ var compiling = make(chan struct{}, maxCompiling)
 
 // Maker makes the forms of a request, or finds them in a cache. Their memory counts toward that of requests.
 type Maker struct {
-	ctx   context.Context // of the request: nothing waits longer
-	hold  *serve.Hold     // nil counts nothing
-	cache *formCache
+	ctx    context.Context    // of the request: nothing waits longer
+	memory *serve.Reservation // nil counts nothing
+	cache  *formCache
 }
 
 // NewMaker returns a maker with the cache of all models. hold counts the memory, nil for none.
-func NewMaker(ctx context.Context, hold *serve.Hold) *Maker { return &Maker{ctx, hold, &kept} }
+func NewMaker(ctx context.Context, hold *serve.Reservation) *Maker { return &Maker{ctx, hold, &kept} }
 
 // Within returns a maker that waits no longer than a further context.
-func (m *Maker) Within(ctx context.Context) *Maker { return &Maker{ctx, m.hold, m.cache} }
+func (m *Maker) Within(ctx context.Context) *Maker { return &Maker{ctx, m.memory, m.cache} }
 
 // keptBytes are those of a state of a form that was made.
 const keptBytes = 100
@@ -67,10 +67,10 @@ func (m *Maker) Make(compile func(limit text.FormLimit) (*text.Form, error)) (*t
 		switch {
 		case m.ctx.Err() != nil:
 			return &fault.Unmade{Err: context.Cause(m.ctx)}
-		case m.hold == nil:
+		case m.memory == nil:
 			return nil
 		}
-		if err := m.hold.Grow(bytes); err != nil {
+		if err := m.memory.Grow(bytes); err != nil {
 			return &fault.Unmade{Err: err}
 		}
 		used += bytes
@@ -79,8 +79,8 @@ func (m *Maker) Make(compile func(limit text.FormLimit) (*text.Form, error)) (*t
 	if err == nil {
 		used -= min(used, keptBytes*int64(form.Size())) // until the end of the request
 	}
-	if m.hold != nil {
-		m.hold.Shrink(used)
+	if m.memory != nil {
+		m.memory.Shrink(used)
 	}
 	return form, err
 }

@@ -145,16 +145,16 @@ func TestMemoryOfForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m := &Maker{t.Context(), s.NewHold(), &formCache{}}
-	if _, err := m.Schema([]byte(`{"type":"string","maxLength":19000}`)); !errors.Is(err, oip.ErrTooLarge) || m.hold.Size() != 0 {
-		t.Errorf("a large form: %v, %d bytes are counted", err, m.hold.Size())
+	m := &Maker{t.Context(), s.NewReservation(), &formCache{}}
+	if _, err := m.Schema([]byte(`{"type":"string","maxLength":19000}`)); !errors.Is(err, oip.ErrTooLarge) || m.memory.Size() != 0 {
+		t.Errorf("a large form: %v, %d bytes are counted", err, m.memory.Size())
 	}
 	f, err := m.Schema([]byte(`{"type":"string","maxLength":1900}`))
-	if err != nil || m.hold.Size() != int64(f.Size())*keptBytes {
-		t.Errorf("%v, %d bytes are counted", err, m.hold.Size())
+	if err != nil || m.memory.Size() != int64(f.Size())*keptBytes {
+		t.Errorf("%v, %d bytes are counted", err, m.memory.Size())
 	}
-	m.hold.Release()
-	if all := s.NewHold(); all.Grow(limit) != nil {
+	m.memory.Release()
+	if all := s.NewReservation(); all.Grow(limit) != nil {
 		t.Error("bytes are counted after the request")
 	}
 }

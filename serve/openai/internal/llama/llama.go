@@ -120,8 +120,8 @@ type timings struct {
 	PredictedRate  float64 `json:"predicted_per_second"`
 }
 
-// whole is a text, or the last part of one.
-type whole struct {
+// lastPart is a text, or the last part of one.
+type lastPart struct {
 	part
 	Model     string  `json:"model"`
 	Predicted int     `json:"tokens_predicted"`
@@ -144,7 +144,7 @@ var style = answer.Style{Object: func(p *answer.Part) any {
 	if s.Generated > 0 {
 		t.PredictedToken = t.PredictedMS / float64(s.Generated)
 	}
-	return &whole{part: x, Model: p.Model, Predicted: s.Generated, Evaluated: s.Prompt, Cached: s.Reused, Type: stops[p.Finish], Timings: t}
+	return &lastPart{part: x, Model: p.Model, Predicted: s.Generated, Evaluated: s.Prompt, Cached: s.Reused, Type: stops[p.Finish], Timings: t}
 }}
 
 // Props describes a model.

@@ -23,10 +23,10 @@ type content struct {
 
 // medium is a picture or a sound in a message.
 type medium struct {
-	kind  text.Medium
-	at    int    // byte of the text that it precedes
-	place string // in the request
-	file  []byte
+	kind   text.Medium
+	at     int    // byte of the text that it precedes
+	member string // in the request
+	file   []byte
 }
 
 // contentPart is a part of a message, of chats and of responses.
@@ -66,11 +66,11 @@ func (c *content) add(place, which string, p *contentPart, texts []string) error
 	var err error
 	switch p.Type {
 	case "image_url", "input_image":
-		m.kind, m.place = text.Picture, place+".image_url"
-		m.file, err = p.picture(m.place, which)
+		m.kind, m.member = text.Picture, place+".image_url"
+		m.file, err = p.picture(m.member, which)
 	case "input_audio":
-		m.kind, m.place = text.Sound, place+".input_audio"
-		m.file, err = p.sound(m.place, which)
+		m.kind, m.member = text.Sound, place+".input_audio"
+		m.file, err = p.sound(m.member, which)
 	default:
 		if !slices.Contains(texts, p.Type) {
 			return fault.Refused(place, "%s of the type %s, want %s, a picture or input_audio", which, fault.Quote(p.Type), texts[0])
@@ -99,7 +99,7 @@ func (c *content) AddPictures(place string, list []string) error {
 		if err != nil {
 			return err
 		}
-		c.media = append(c.media, medium{kind: text.Picture, place: place, file: file})
+		c.media = append(c.media, medium{kind: text.Picture, member: place, file: file})
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func decoded(place, which, data string) ([]byte, error) {
 func (r *Chat) TextOnly() error {
 	for _, x := range r.Messages {
 		if c := orZero(x.Content); len(c.media) > 0 {
-			return fault.Refused(c.media[0].place, "a %s, which has no text and no tokens", c.media[0].kind)
+			return fault.Refused(c.media[0].member, "a %s, which has no text and no tokens", c.media[0].kind)
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func (r *Chat) memory() (n int64, err error) {
 			for _, m := range c.media {
 				bytes, err := m.memory()
 				if err != nil {
-					return 0, fault.Refused(m.place, "%v", err)
+					return 0, fault.Refused(m.member, "%v", err)
 				}
 				n += bytes
 			}
@@ -193,11 +193,11 @@ func (r *Chat) encode(ctx context.Context, m *text.Model, d *text.Conversation) 
 		}
 		for _, x := range c.media {
 			if !slices.Contains(m.Info().Media, x.kind) {
-				return nil, nil, fault.Refused(x.place, "a %s: the model takes none", x.kind)
+				return nil, nil, fault.Refused(x.member, "a %s: the model takes none", x.kind)
 			}
 			p, err := m.EncodePart(ctx, x.kind, x.file)
 			if _, bad := errors.AsType[*text.MediaError](err); bad {
-				return nil, nil, fault.Refused(x.place, "%v", err)
+				return nil, nil, fault.Refused(x.member, "%v", err)
 			}
 			if err != nil { // of the encoder, or the request has ended
 				return nil, nil, &fault.Unmade{Err: err}

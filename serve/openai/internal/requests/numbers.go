@@ -22,7 +22,7 @@ func integral(body []byte) []byte {
 			inString = !inString
 		case !inString && (c == '-' || '0' <= c && c <= '9'):
 			n := numberLen(body[i:])
-			if text, ok := whole(body[i : i+n]); ok {
+			if text, ok := integerText(body[i : i+n]); ok {
 				out = append(append(out, body[done:i]...), text...)
 				done = i + n
 			}
@@ -44,8 +44,8 @@ func numberLen(b []byte) int {
 	return n
 }
 
-// whole returns a number with a fraction or an exponent as an integer.
-func whole(number []byte) (string, bool) {
+// integerText returns a number with a fraction or an exponent as an integer.
+func integerText(number []byte) (string, bool) {
 	if !bytes.ContainsAny(number, ".eE") {
 		return "", false
 	}

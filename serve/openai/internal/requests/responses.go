@@ -369,7 +369,7 @@ func (x *item) thoughts(place string) (string, error) {
 		}
 		if text, err := textOf(inner(place, list.member), list.raw); err != nil || len(text.media) > 0 || text.Text != "" {
 			if err == nil && len(text.media) > 0 {
-				err = fault.Refused(text.media[0].place, "a %s in reasoning", text.media[0].kind)
+				err = fault.Refused(text.media[0].member, "a %s in reasoning", text.media[0].kind)
 			}
 			return orZero(text).Text, err
 		}

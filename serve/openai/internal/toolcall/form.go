@@ -22,11 +22,11 @@ type formWriter struct {
 	*grammar.Builder
 	copied  int                     // bytes of schemas with definitions of others
 	known   map[string]grammar.Part // rules by what they are
-	loosely *looseRules
+	loosely *lenientRules
 }
 
-// looseRules are the rules of values of Gemma's models.
-type looseRules struct{ value, list, object grammar.Part }
+// lenientRules are the rules of values of Gemma's models.
+type lenientRules struct{ value, list, object grammar.Part }
 
 // rule adds a rule of a sequence.
 func (w *formWriter) rule(parts ...grammar.Part) grammar.Part { return w.Rule(grammar.Seq(parts...)) }
@@ -122,9 +122,9 @@ func (w *formWriter) elements(f *Format, t *toolFunction) (grammar.Part, error) 
 	return grammar.Seq(append(all, grammar.Text(m.end))...), nil
 }
 
-// loose returns the form of a call of Gemma's models.
-func (w *formWriter) loose(f *Format, t *toolFunction) (grammar.Part, error) {
-	values, err := w.looseValues(f.quote)
+// lenient returns the form of a call of Gemma's models.
+func (w *formWriter) lenient(f *Format, t *toolFunction) (grammar.Part, error) {
+	values, err := w.lenientValues(f.quote)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +164,8 @@ func (w *formWriter) listed(f *Format, t *toolFunction, equals, comma, shut stri
 	return grammar.Seq(begin, first, end), nil
 }
 
-// looseValues returns the rules of any values of Gemma's models.
-func (w *formWriter) looseValues(quote string) (*looseRules, error) {
+// lenientValues returns the rules of any values of Gemma's models.
+func (w *formWriter) lenientValues(quote string) (*lenientRules, error) {
 	if w.loosely != nil {
 		return w.loosely, nil
 	}
@@ -178,7 +178,7 @@ func (w *formWriter) looseValues(quote string) (*looseRules, error) {
 		return w.rule(grammar.Text(open), grammar.Opt(grammar.Seq(one, further)), grammar.Text(shut))
 	}
 	value := w.Declare()
-	l := &looseRules{value: grammar.Call(value)}
+	l := &lenientRules{value: grammar.Call(value)}
 	l.object = listed("{", grammar.Seq(anyKey(), grammar.Text(":"), l.value), "}")
 	l.list = listed("[", l.value, "]")
 	text := grammar.Seq(grammar.Text(quote), w.shutBy(quote, quote))
@@ -272,7 +272,7 @@ func (w *formWriter) member(t *toolFunction, f *Format, root map[string]json.Raw
 	case kind == "string":
 		return grammar.Seq(grammar.Text(quote), w.shutBy(end, quote)), nil
 	case nested:
-		values, err := w.looseValues(quote)
+		values, err := w.lenientValues(quote)
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func (w *formWriter) member(t *toolFunction, f *Format, root map[string]json.Raw
 }
 
 // of returns the rule of values of a type.
-func (l *looseRules) of(kind string) grammar.Part {
+func (l *lenientRules) of(kind string) grammar.Part {
 	switch kind {
 	case "object":
 		return l.object
@@ -453,7 +453,7 @@ func (w *formWriter) calls(f *Format, u *Use) (grammar.Part, error) {
 	if f.open == "[" { // the list is outside of the calls
 		begin, end, open, shut = begin+"[", "]"+end, "", ""
 	}
-	if f.each {
+	if f.perCall {
 		begin, end, open, shut = "", "", begin+f.pad, f.pad+end
 	}
 	one := w.rule(grammar.Text(open), grammar.Alt(list...), grammar.Text(shut))

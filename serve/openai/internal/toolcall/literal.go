@@ -43,10 +43,10 @@ const (
 	inWord
 )
 
-// maxLoose bounds brackets in brackets.
-const maxLoose = 64
+// maxLenient bounds brackets in brackets.
+const maxLenient = 64
 
-func newLooseReader(f *Format, tools []toolFunction) callReader {
+func newLenientReader(f *Format, tools []toolFunction) callReader {
 	syntax := func(t *toolFunction) memberSyntax {
 		return &literalArguments{quote: f.quote, equals: ":", frames: []literalFrame{{shut: '}', object: true, schema: schemaOf(t.Parameters)}}}
 	}
@@ -307,7 +307,7 @@ func (r *literalArguments) beforeValue(pending *string) error {
 
 // Push opens a bracket.
 func (r *literalArguments) push(c byte) error {
-	if len(r.frames) > maxLoose {
+	if len(r.frames) > maxLenient {
 		return errValue
 	}
 	schema := r.top().kind

@@ -105,13 +105,13 @@ type objectReader struct {
 	staged
 	known known
 
-	key   string
-	value strings.Builder // of a member other than arguments that are passed on, or of a key
-	scan  scanner
-	args  argumentsReader
-	open  bool   // a part of the current call was returned
-	name  string // of the current one, empty if it is not known
-	held  string // arguments that come before the name
+	key     string
+	value   strings.Builder // of a member other than arguments that are passed on, or of a key
+	scan    scanner
+	args    argumentsReader
+	open    bool   // a part of the current call was returned
+	name    string // of the current one, empty if it is not known
+	pending string // arguments that come before the name
 }
 
 // The stages of an objectReader.
@@ -196,7 +196,7 @@ func (r *objectReader) between(pending *string) callState {
 		return noCall
 	}
 	*pending = (*pending)[1:]
-	r.stage, r.open, r.name, r.held = betweenMembers, false, "", ""
+	r.stage, r.open, r.name, r.pending = betweenMembers, false, "", ""
 	return callsGoOn
 }
 
@@ -277,10 +277,10 @@ func (r *objectReader) inValue(pending *string) callState {
 	case (r.key == "name" || r.key == "tool_name") && (json.Unmarshal([]byte(value), &r.name) != nil || !r.known(r.name)):
 		return noCall
 	case r.isArguments():
-		if json.Unmarshal([]byte(value), &r.held) != nil { // else they are JSON in a string
-			r.held = value
+		if json.Unmarshal([]byte(value), &r.pending) != nil { // else they are JSON in a string
+			r.pending = value
 		}
-		if r.held = strings.TrimSpace(r.held); r.held != "" && (r.held[0] != '{' || !json.Valid([]byte(r.held))) {
+		if r.pending = strings.TrimSpace(r.pending); r.pending != "" && (r.pending[0] != '{' || !json.Valid([]byte(r.pending))) {
 			return noCall
 		}
 	}
@@ -294,11 +294,11 @@ func (r *objectReader) complete() ([]callPart, callState) {
 		return nil, callsGoOn
 	case r.name == "":
 		return nil, noCall
-	case r.held == "":
-		r.held = "{}"
+	case r.pending == "":
+		r.pending = "{}"
 	}
 	r.any = true
-	return []callPart{{name: r.name}, {args: r.held}}, callsGoOn
+	return []callPart{{name: r.name}, {args: r.pending}}, callsGoOn
 }
 
 // named reports whether the name of a call is known, although no part of it was returned.
@@ -388,7 +388,7 @@ func (r *headReader) next(pending *string, last bool) ([]callPart, callState) {
 		return nil, callsEnd
 	}
 	if _, found := cutAt(pending, r.f.close, false); found {
-		if r.stage = inHead; r.f.each {
+		if r.stage = inHead; r.f.perCall {
 			return nil, callsEnd
 		}
 	}

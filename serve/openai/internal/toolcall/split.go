@@ -11,12 +11,12 @@ import (
 
 // Splitting is how a reply is divided into thoughts, text and calls.
 type Splitting struct {
-	Format   *Format // nil without tools
-	tools    []toolFunction
-	single   bool
-	Thoughts thoughtMarks // empty if the template has none
-	Within   bool         // the reply begins within one
-	apart    bool         // a reply is calls or a text: calls are at its beginning only
+	Format    *Format // nil without tools
+	tools     []toolFunction
+	single    bool
+	Thoughts  thoughtMarks // empty if the template has none
+	Within    bool         // the reply begins within one
+	exclusive bool         // a reply is calls or a text: calls are at its beginning only
 }
 
 // Piece is a part of a reply: one of its members is set.
@@ -197,7 +197,7 @@ func (s *Splitter) open(last bool) []Piece {
 	if !last && (perhaps || rest == "" || mayCall) {
 		return nil
 	}
-	if s.apart && !bare {
+	if s.exclusive && !bare {
 		marked, mayMark := begins(rest, s.Format.begin)
 		also, mayAlso := begins(rest, s.Format.also)
 		if !last && (mayMark || mayAlso) {
@@ -308,6 +308,6 @@ func SplittingOf(t *text.Template, f *Format, u *Use, tail string) *Splitting {
 		}
 		return s
 	}
-	s.Format, s.tools, s.single, s.apart = f, u.Tools, u.Single, u.Answer != nil
+	s.Format, s.tools, s.single, s.exclusive = f, u.Tools, u.Single, u.Answer != nil
 	return s
 }

@@ -17,11 +17,11 @@ type Format struct {
 	reader   func(f *Format, tools []toolFunction) callReader
 	write    func(w *formWriter, f *Format, t *toolFunction) (grammar.Part, error) // the form of a call
 
-	begin string // empty if the text is calls if it begins with a bracket
-	also  string // calls can begin with it, too, without begin
-	end   string
-	each  bool
-	pad   string
+	begin   string // empty if the text is calls if it begins with a bracket
+	also    string // calls can begin with it, too, without begin
+	end     string
+	perCall bool
+	pad     string
 
 	open, close string
 	between     string // calls

@@ -117,8 +117,8 @@ func (d *conversation) answer(ctx context.Context, message string) error {
 
 const chatCommands = "/reset forgets the conversation, /exit or the end of input ends it, an interrupt ends a reply"
 
-// hold answers the lines of standard input until its end.
-func (d *conversation) hold(ctx context.Context) error {
+// converse answers the lines of standard input until its end.
+func (d *conversation) converse(ctx context.Context) error {
 	in := newLines(d.App)
 	defer in.close()
 	if in.terminal != nil {
@@ -146,15 +146,15 @@ func (d *conversation) hold(ctx context.Context) error {
 			d.reset()
 			continue
 		}
-		if err := d.turn(ctx, in.terminal != nil, line); err != nil {
+		if err := d.exchange(ctx, in.terminal != nil, line); err != nil {
 			return err
 		}
 	}
 }
 
-// turn answers one line. On a terminal an interrupt ends the reply, not the conversation. A message that
+// exchange answers one line. On a terminal an interrupt ends the reply, not the conversation. A message that
 // does not fit does not end it either.
-func (d *conversation) turn(ctx context.Context, interactive bool, line string) error {
+func (d *conversation) exchange(ctx context.Context, interactive bool, line string) error {
 	if !interactive {
 		return d.answer(ctx, line)
 	}

@@ -151,7 +151,7 @@ func (g *generateCommand) run(ctx context.Context, path string) error {
 	case g.asked:
 		return d.answer(ctx, g.prompt)
 	}
-	return d.hold(ctx)
+	return d.converse(ctx)
 }
 
 // readPrompt reads the prompt if it is standard input.

@@ -21,11 +21,11 @@ type textWriter struct {
 	line     bool // the text ends with a line feed
 	logProbs bool
 
-	text   strings.Builder  // with collect
-	copyTo *strings.Builder // also receives the text; may be nil
-	tokens []tokenReport    // with collect
-	last   byte             // last byte that was written
-	begun  bool
+	text    strings.Builder  // with collect
+	copyTo  *strings.Builder // also receives the text; may be nil
+	tokens  []tokenReport    // with collect
+	last    byte             // last byte that was written
+	started bool
 }
 
 // copy writes all pieces and returns the last one.
@@ -48,12 +48,12 @@ func (w *textWriter) token(t text.Token) {
 	switch {
 	case w.collect:
 		w.tokens = append(w.tokens, newTokenReport(t, w.logProbs))
-	case w.ids && w.begun:
+	case w.ids && w.started:
 		w.write(fmt.Sprintf(" %d", t.ID))
 	case w.ids:
 		w.write(fmt.Sprint(t.ID))
 	}
-	w.begun = true
+	w.started = true
 }
 
 // write writes text. Control characters do not reach a terminal.
