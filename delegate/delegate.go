@@ -74,7 +74,8 @@ type Payload struct {
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend must compare them with
-// an estimate before it allocates, and fail with ErrMemory. Zero means no limit.
+// an estimate before it allocates, and fail with ErrMemory. If the sizes of arguments vary, it may compile for limits that only smaller
+// ones fit: a unit then compares the working memory for the sizes of a call with the limits, and its call fails. Zero means no limit.
 type Limits struct {
 	Scratch int64 // working memory of one unit
 	Memory  int64 // working memory of one unit and packed weights together

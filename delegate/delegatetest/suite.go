@@ -91,10 +91,15 @@ type sample struct {
 
 // samples are calls that differ in contents and, if the payload allows that, in sizes.
 func (s *subject) samples() []sample {
-	if !slices.ContainsFunc(s.p.Args, func(a *delegate.ArgSpec) bool { return a != nil && a.Dynamism != tensor.Static }) {
+	if !s.isDynamic() {
 		return []sample{{1, 4}, {2, 4}, {1, 4}, {3, 4}}
 	}
 	return []sample{{1, 4}, {2, 2}, {1, 4}, {3, 1}, {2, 2}, {4, 4}}
+}
+
+// isDynamic reports whether the sizes of arguments vary.
+func (s *subject) isDynamic() bool {
+	return slices.ContainsFunc(s.p.Args, func(a *delegate.ArgSpec) bool { return a != nil && a.Dynamism != tensor.Static })
 }
 
 // guarded is an argument with bytes around its memory that no unit may write.
@@ -366,17 +371,19 @@ func compileDamaged(b delegate.Backend, p *delegate.Payload) (err error) {
 	return fmt.Errorf("an error without a reason: %w", err)
 }
 
-// checkLimits compiles with less memory than the image needs. It must fail, or need less.
+// checkLimits compiles with less memory than the image needs. It must fail, or need less; if the sizes of arguments vary, calls may fail instead.
 func checkLimits(b delegate.Backend, p *delegate.Payload) error {
 	var needs delegate.Needs
-	if err := compiled(func(s *subject) error { needs = s.needs; return nil })(b, p); err != nil {
+	one := *p
+	one.Threads = 1 // as units without a pool have
+	if err := compiled(func(s *subject) error { needs = s.needs; return nil })(b, &one); err != nil {
 		return err
 	}
 	for _, l := range []delegate.Limits{{Scratch: needs.Scratch - 1}, {Memory: needs.Scratch + needs.PackedBytes - 1}} {
 		if l.Scratch <= 0 && l.Memory <= 0 {
 			continue
 		}
-		limited := *p
+		limited := one
 		limited.Limits = delegate.Limits{Scratch: max(l.Scratch, 0), Memory: max(l.Memory, 0)}
 		img, err := b.Compile(context.Background(), &limited)
 		if err != nil {
@@ -385,11 +392,32 @@ func checkLimits(b delegate.Backend, p *delegate.Payload) error {
 			}
 			continue
 		}
-		n := img.Needs()
-		img.Close()
-		if err := limited.Limits.Check(b.ID(), n.PackedBytes, n.Scratch); err != nil {
-			return fmt.Errorf("compiled for the limits %+v: %w", limited.Limits, err)
+		s := &subject{p: &limited, img: img, needs: img.Needs()}
+		above := limited.Limits.Check(b.ID(), s.needs.PackedBytes, s.needs.Scratch)
+		if above != nil && s.isDynamic() {
+			above = s.checkRefused()
 		}
+		img.Close()
+		if above != nil {
+			return fmt.Errorf("compiled for the limits %+v: %w", limited.Limits, above)
+		}
+	}
+	return nil
+}
+
+// checkRefused calls a unit with arguments of the declared sizes, which need more memory than the limits allow.
+func (s *subject) checkRefused() error {
+	u, err := s.unit()
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	list := s.newArguments()
+	if err := list.set(s, s.samples()[0], guard); err != nil {
+		return err
+	}
+	if err := u.Execute(context.Background(), list.values()); !errors.Is(err, delegate.ErrMemory) {
+		return fmt.Errorf("a call that needs more: got %w, want %w", err, delegate.ErrMemory)
 	}
 	return nil
 }
