@@ -94,6 +94,9 @@ func etrun_text_conversation(handle C.etrun_text, data *C.char, n C.size_t, samp
 		if len(c.Tools) > 0 {
 			t, shown = t.WithTools(), w.marks()
 		}
+		if err := w.placeMedia(c.Messages); err != nil {
+			return err
+		}
 		tokens, ends, err := w.model.EncodeConversation(t, c)
 		if err != nil {
 			return err

@@ -163,8 +163,22 @@ typedef struct {
 	size_t n_eos;
 	int32_t batch;              /* texts of the model that decode at the same time; 0: the default */
 	int32_t reserved_2;
-	uint64_t reserved[7];
+	etrun_bytes processor;      /* content of preprocessor_config.json, for models that see; NULL: without */
+	uint64_t reserved[5];
 } etrun_text_options;
+
+/* Kinds of etrun_medium. */
+enum {
+	ETRUN_PICTURE = 1, /* PNG, JPEG, GIF or WebP */
+	ETRUN_SOUND = 2    /* WAVE or FLAC */
+};
+
+/* A picture or a sound of a prompt. */
+typedef struct {
+	int32_t kind;
+	int32_t reserved;
+	etrun_bytes file; /* its content, which is copied */
+} etrun_medium;
 
 /* Options of one generated text: zeros select the most likely token up to the end of the text. */
 typedef struct {
@@ -390,6 +404,12 @@ int etrun_text_chat(etrun_text text, const etrun_message *messages, size_t n, co
  * definitions, and chat_template_kwargs, values for the template. Calls of tools in the reply are text,
  * in the model's own format. */
 int etrun_text_conversation(etrun_text text, const char *json, size_t bytes, const etrun_sampling *sampling, char **error);
+
+/* etrun_text_media encodes the pictures and sounds of the prompt, the chat or the conversation that is
+ * started next. Their places are <image> and <audio> in it, in order; those without a place precede the
+ * prompt, or the last message of the user. The media of earlier messages are given again; they are not
+ * computed again while the model keeps them. */
+int etrun_text_media(etrun_text text, const etrun_medium *media, size_t n, char **error);
 
 /* etrun_text_next waits for the next piece. The last one has a finish; a call after it is an error,
  * ETRUN_INPUT. A call that fails sets piece to the text generated before the failure, often none,

@@ -221,9 +221,10 @@ func TestContract(t *testing.T) {
 
 // callsOf returns the arguments of testdata/calls.c.
 func callsOf(t *testing.T) []string {
-	const encoders, speeches = "../../text/testdata/encoders/", "../../speech/testdata/"
+	const encoders, speeches, seen = "../../text/testdata/encoders/", "../../speech/testdata/", "../../text/testdata/pictures/"
 	return []string{model, pictures, filepath.Join(t.TempDir(), "dump"), language, tokens, encoders + "bert.pte", encoders + "vocab.txt",
-		speeches + "whisper/model.pte", speeches + "whisper", speeches + "speech.wav"}
+		speeches + "whisper/model.pte", speeches + "whisper", speeches + "speech.wav",
+		seen + "model.pte", seen + "tokenizer.json", seen + "b.jpg"}
 }
 
 // TestStaticLibrary links a program in C with the library for static linking, which gets the same bytes.

@@ -24,7 +24,8 @@ type writer struct {
 	mu sync.Mutex
 	*shared
 	session *text.Session
-	running *generation // nil: no text is in progress
+	running *generation  // nil: no text is in progress
+	parts   []*text.Part // of the next text
 	cancel  atomic.Pointer[context.CancelFunc]
 
 	logProbs bool // asked for by the text in progress
@@ -119,6 +120,13 @@ func textOptions(o *C.etrun_text_options) (list []text.Option, err error) {
 	eos, err := listOf("options.eos", o.eos, o.n_eos)
 	if err != nil {
 		return nil, err
+	}
+	processor, err := bytesOf("options.processor", o.processor.data, o.processor.bytes)
+	if err != nil {
+		return nil, err
+	}
+	if processor != nil {
+		list = append(list, text.WithProcessor(append([]byte(nil), processor...)))
 	}
 	if o.batch != 0 {
 		list = append(list, text.WithBatch(int(o.batch)))
@@ -243,7 +251,12 @@ func etrun_text_prompt(handle C.etrun_text, prompt *C.char, bytes C.size_t, samp
 		if err != nil {
 			return err
 		}
-		tokens, err := w.model.Encode(string(b))
+		var tokens []int
+		if len(w.parts) > 0 {
+			tokens, err = w.model.EncodeParts(string(b), w.parts, false)
+		} else {
+			tokens, err = w.model.Encode(string(b))
+		}
 		if err != nil {
 			return err
 		}
@@ -257,6 +270,9 @@ func etrun_text_tokens(handle C.etrun_text, tokens *C.int32_t, n C.size_t, sampl
 		list, err := listOf("tokens", tokens, n)
 		if err != nil {
 			return err
+		}
+		if len(w.parts) > 0 {
+			return argument("tokens with media: want a prompt or a chat, in which they have places")
 		}
 		return w.start(ints(list), nil, nil, sampling)
 	})
@@ -283,6 +299,9 @@ func etrun_text_chat(handle C.etrun_text, messages *C.etrun_message, n C.size_t,
 			}
 			list = append(list, text.Message{Role: C.GoString(item.role), Content: string(b)})
 		}
+		if err := w.placeMedia(list); err != nil {
+			return err
+		}
 		tokens, ends, err := w.model.EncodeChat(w.chat, list)
 		if err != nil {
 			return err
@@ -297,11 +316,12 @@ func (w *writer) start(prompt, ends []int, shown map[int]string, s *C.etrun_samp
 	if err != nil {
 		return err
 	}
-	if err := w.model.CheckPrompt(prompt); err != nil {
+	if err := w.model.CheckPrompt(prompt, w.parts...); err != nil {
 		return err
 	}
 	w.end()
 	o.Ends, o.Shown, w.logProbs = ends, shown, o.LogProbs
+	o.Parts, w.parts = w.parts, nil
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel.Store(&cancel)
 	w.running = generate(w.session.GenerateTokens(ctx, prompt, o), cancel)

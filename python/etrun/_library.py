@@ -107,8 +107,16 @@ class TextOptions(ctypes.Structure):
         ("n_eos", c_size_t),
         ("batch", c_int32),
         ("reserved_2", c_int32),
-        ("reserved", c_uint64 * 7),
+        ("processor", Bytes),
+        ("reserved", c_uint64 * 5),
     ]
+
+
+class Medium(ctypes.Structure):
+    """etrun_medium"""
+
+    content: bytes  # which file refers to
+    _fields_ = [("kind", c_int32), ("reserved", c_int32), ("file", Bytes)]
 
 
 class Sampling(ctypes.Structure):
@@ -220,6 +228,7 @@ _CALLS: dict[str, list[Any]] = {
     "etrun_text_prompt": [_handle, c_char_p, c_size_t, POINTER(Sampling)],
     "etrun_text_tokens": [_handle, _int32s, c_size_t, POINTER(Sampling)],
     "etrun_text_conversation": [_handle, c_char_p, c_size_t, POINTER(Sampling)],
+    "etrun_text_media": [_handle, POINTER(Medium), c_size_t],
     "etrun_text_fork": [_handle, POINTER(_handle)],
     "etrun_text_next": [_handle, POINTER(Piece)],
     "etrun_text_cancel": [_handle],
@@ -311,6 +320,14 @@ def c_content(data: Any, what: str) -> bytes:
         return bytes(memoryview(data))
     except TypeError:
         raise TypeError(f"{what}: got {type(data).__name__}, want a path, or the content of a file as bytes") from None
+
+
+def c_file(file: Any, what: str) -> bytes:
+    """Returns the content of a file: of its path, or as it is."""
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as f:
+            return f.read()
+    return c_content(file, what)
 
 
 def c_block(data: Any) -> Bytes:

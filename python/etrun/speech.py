@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ._library import Bytes, Closable, Handle, SpeechOptions, Transcription, byref, c_block, c_content, c_path, c_text, call, owned_text
+from ._library import Bytes, Closable, Handle, SpeechOptions, Transcription, byref, c_block, c_file, c_path, c_text, call, owned_text
 from .errors import FileError, file_error
 from .runtime import Content, Options, Path, Program, Source, _int
 
@@ -98,11 +98,8 @@ class Speech(Closable):
         """
         if rate is not None:
             content = _samples(sound, _int(rate, 32, "rate"))
-        elif isinstance(sound, (str, os.PathLike)):
-            with open(sound, "rb") as f:
-                content = f.read()
         else:
-            content = c_content(sound, "sound")
+            content = c_file(sound, "sound")
         options = Transcription(
             language=c_text(language, "language"),
             prompt=c_text(prompt, "prompt"),

@@ -12,9 +12,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, TypedDict, Union
 
 from . import dtypes
-from ._library import Bytes, Closable, EmbedderOptions, Handle, Sampling, TextOptions, byref, c_block, c_content
+from ._library import Bytes, Closable, EmbedderOptions, Handle, Medium, Sampling, TextOptions, byref, c_block, c_content, c_file
 from ._library import Piece as CPiece
-from ._library import c_list, c_path, c_text, call
+from ._library import c_list, c_path, c_text, call, items
 from .dtypes import Array, DType
 from .errors import FileError, InputError, file_error
 from .runtime import Content, Options, Program, Source, _int
@@ -118,6 +118,7 @@ class TextModel(Closable):
         bos: Optional[int] = None,
         eos: Sequence[int] = (),
         batch: int = 0,
+        processor: Optional[Content] = None,
     ) -> None:
         """Opens a text of a program.
 
@@ -126,7 +127,9 @@ class TextModel(Closable):
         template, one in JSON or Jinja, or the content of a tokenizer_config.json. context is the maximum
         number of tokens, bos the token that begins texts, -1 for none, and eos those that end them; the
         defaults are those of the program. batch is the number of texts that decode together.
+        processor is the path or the content of preprocessor_config.json, for models that see.
         """
+        config = b"" if processor is None else c_file(processor, "processor")
         options = TextOptions(
             method=c_text(method, "method"),
             chat_template=c_text(chat_template, "chat_template"),
@@ -137,6 +140,8 @@ class TextModel(Closable):
             n_eos=len(eos),
             batch=_int(batch, 32, "batch"),
         )
+        if processor is not None:
+            options.processor = c_block(config)
         self._set(program, _open("etrun_text_open", program, options, tokenizer), method or program._description)
 
     def _set(self, program: Program, number: int, description: str) -> None:
@@ -173,27 +178,36 @@ class TextModel(Closable):
         with ThreadPoolExecutor(max(n, 1)) as threads:
             return list(threads.map(complete, prompts))
 
-    def generate(self, prompt: Union[str, Sequence[int]], **options: Unpack[Generation]) -> Iterator[Piece]:
+    def generate(
+        self, prompt: Union[str, Sequence[int]], *, images: Sequence[Content] = (), audio: Sequence[Content] = (), **options: Unpack[Generation]
+    ) -> Iterator[Piece]:
         """Continues a text, a string or tokens, and yields the continuation in pieces.
 
-        The prompt is the complete text from its beginning.
+        The prompt is the complete text from its beginning. images and audio are paths or contents of pictures
+        and recordings, in the places of <image> and <audio> in it, or before it.
         """
+        media = _media(images, audio)
         if isinstance(prompt, str):
             data = prompt.encode()
-            return self._start("etrun_text_prompt", options, data, len(data))
+            return self._start("etrun_text_prompt", media, options, data, len(data))
         tokens = [_int(n, 32, "tokens") for n in prompt]
-        return self._start("etrun_text_tokens", options, c_list(ctypes.c_int32, tokens), len(tokens))
+        return self._start("etrun_text_tokens", media, options, c_list(ctypes.c_int32, tokens), len(tokens))
 
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        images: Sequence[Content] = (),
+        audio: Sequence[Content] = (),
         tools: Optional[Sequence[Mapping[str, Any]]] = None,
         template_values: Optional[Mapping[str, Any]] = None,
         **options: Unpack[Generation],
     ) -> Iterator[Piece]:
         """Yields the assistant's reply to messages with "role" and "content", and as in OpenAI's API
         "tool_calls", "tool_call_id", "reasoning_content" and "name".
+
+        images and audio are all pictures and recordings of the user's messages, in the places of <image> and
+        <audio> in them; those without a place precede the last message.
 
         tools are definitions of tools, for templates in Jinja that have a place for them; calls in the reply
         are text in the model's own format. template_values are further variables of such a template.
@@ -204,15 +218,16 @@ class TextModel(Closable):
         if template_values:
             request["chat_template_kwargs"] = dict(template_values)
         data = json.dumps(request).encode()
-        return self._start("etrun_text_conversation", options, data, len(data))
+        return self._start("etrun_text_conversation", _media(images, audio), options, data, len(data))
 
     def cancel(self) -> None:
         """Ends the text in progress, from any thread: its iterator raises CancelledError."""
         call("etrun_text_cancel", self.handle)
 
-    def _start(self, function: str, options: Generation, *prompt: Any) -> Iterator[Piece]:
+    def _start(self, function: str, media: list[Medium], options: Generation, *prompt: Any) -> Iterator[Piece]:
         sampling = _sampling(options)
         with self._lock:
+            call("etrun_text_media", self.handle, c_list(Medium, media), len(media))
             call(function, self.handle, *prompt, byref(sampling))
             self._started += 1
             return self._pieces(self._started)
@@ -255,6 +270,18 @@ def _sampling(options: Generation) -> Sampling:
     return s
 
 
+def _media(images: Sequence[Content], audio: Sequence[Content]) -> list[Medium]:
+    """Returns pictures and recordings as structures of C."""
+    media: list[Medium] = []
+    for kind, what, files in ((1, "images", images), (2, "audio", audio)):
+        for file in items(files, what):
+            medium = Medium(kind=kind)
+            medium.content = c_file(file, what)
+            medium.file = c_block(medium.content)
+            media.append(medium)
+    return media
+
+
 def load_text(
     data: Source,
     tokenizer: Optional[Content] = None,
@@ -265,6 +292,7 @@ def load_text(
     bos: Optional[int] = None,
     eos: Sequence[int] = (),
     batch: int = 0,
+    processor: Optional[Content] = None,
     **options: Unpack[Options],
 ) -> TextModel:
     """Opens a language model. The arguments are those of TextModel, options are those of Options.
@@ -274,7 +302,9 @@ def load_text(
     ...     print(piece, end="", flush=True)
     """
     program = Program(data, **options)
-    return TextModel(program, tokenizer, method=method, chat_template=chat_template, context=context, bos=bos, eos=eos, batch=batch)
+    return TextModel(
+        program, tokenizer, method=method, chat_template=chat_template, context=context, bos=bos, eos=eos, batch=batch, processor=processor
+    )
 
 
 class Embedder(Closable):

@@ -366,6 +366,31 @@ class TextTest(unittest.TestCase):
             with self.subTest(options), self.assertRaises(etrun.Error):
                 etrun.load_embedder(encoders / "bert.pte", encoders / "vocab.txt", **options)
 
+    def test_pictures(self) -> None:
+        folder = TEXTS.parents[1] / "text" / "testdata" / "pictures"
+        cases = {c["id"]: c for c in json.loads((folder / "cases.json").read_text())["cases"]}
+        case = cases["8da4w/b.jpg/what"]
+        picture, question = folder / case["inputs"]["image"], case["inputs"]["prompt"]
+        with etrun.load_text(folder / "model.pte", folder / "tokenizer.json", processor=folder / "preprocessor_config.json") as model:
+            for image in (picture, picture.read_bytes()):
+                pieces = list(model.chat([{"role": "user", "content": question}], images=[image], max_tokens=4))
+                self.assertEqual(pieces[-1].prompt_tokens, case["expect"]["prompt_tokens"])
+                self.assertEqual([t for p in pieces for t in p.tokens], case["expect"]["tokens"][:4])
+            history = [{"role": "user", "content": "<image>a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c<image>"}]
+            list(model.chat(history, images=[picture, folder / "a.png"], max_tokens=1))
+            self.assertTrue(list(model.generate("<image> is", images=[picture], max_tokens=1)))
+            self.assertTrue(list(model.generate("a", max_tokens=1)))
+            for call in (
+                lambda: model.generate([1, 2], images=[picture]),
+                lambda: model.generate("a", images=[b"GIF89a"]),
+                lambda: model.generate("a", audio=[picture]),
+                lambda: model.chat([{"role": "system", "content": "a"}], images=[picture]),
+            ):
+                with self.assertRaises(etrun.Error):
+                    list(call())
+            with self.assertRaises(TypeError):
+                model.generate("a", images=picture)
+
     def test_speech(self) -> None:
         folder = TEXTS.parents[1] / "speech" / "testdata"
         sound = folder / "speech.wav"
@@ -418,7 +443,7 @@ class PackageTest(unittest.TestCase):
 
     def test_sizes_of_structures(self) -> None:
         """Prints the sizes for the test in Go, which compares them with the header's."""
-        names = ("bytes", "options", "info", "value", "text_options", "sampling", "embedder_options", "piece", "speech_options", "transcription")
+        names = ("bytes", "options", "info", "value", "text_options", "medium", "sampling", "embedder_options", "piece", "speech_options", "transcription")
         kinds = {n: getattr(_library, "".join(map(str.capitalize, n.split("_")))) for n in names}
         print("sizes", *(f"{n}={ctypes.sizeof(kind)}" for n, kind in kinds.items()), file=sys.stderr)
 

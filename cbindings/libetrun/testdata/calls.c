@@ -219,11 +219,58 @@ static void recordings(const char *path, const char *files, const char *sound)
 	OK(etrun_close(p, &error));
 }
 
+/* seeing generates texts about a picture. */
+static void seeing(const char *path, const char *tokenizer, const char *picture)
+{
+	static char content[100000];
+	const etrun_message question = {.role = "user", .content = "<image>What is it?", .content_bytes = 18};
+	const char *alone = "{\"messages\": [{\"role\": \"system\", \"content\": \"a\"}]}";
+	etrun_text_options options = {.tokenizer = tokenizer};
+	etrun_sampling s = {.max_tokens = 1};
+	etrun_medium media[2] = {{.kind = ETRUN_PICTURE}, {.kind = ETRUN_PICTURE}}, other = {.kind = 3}, sound = {.kind = ETRUN_SOUND};
+	etrun_program p;
+	etrun_text t;
+	etrun_piece piece;
+	FILE *f = fopen(picture, "rb");
+	size_t n;
+	WANT(f != NULL);
+	n = fread(content, 1, sizeof content, f);
+	fclose(f);
+	media[0].file.data = media[1].file.data = sound.file.data = content;
+	media[0].file.bytes = media[1].file.bytes = sound.file.bytes = n;
+	OK(etrun_open(path, NULL, &p, &error));
+	OK(etrun_text_open(p, &options, &t, &error));
+	OK(etrun_text_media(t, media, 2, &error));
+	memset(content, 0, sizeof content); /* it was copied */
+	OK(etrun_text_chat(t, &question, 1, &s, &error));
+	do
+		OK(etrun_text_next(t, &piece, &error));
+	while (piece.finish == ETRUN_FINISH_NONE);
+	WANT(piece.prompt_tokens > 32);
+	FAILS(ETRUN_INPUT, "picture", "", etrun_text_media(t, media, 1, &error));
+	FAILS(ETRUN_INPUT, "no encoder", "sound", etrun_text_media(t, &sound, 1, &error));
+	FAILS(ETRUN_INPUT, "media[0]: kind 3", "", etrun_text_media(t, &other, 1, &error));
+	FAILS(ETRUN_INPUT, "media is NULL", "", etrun_text_media(t, NULL, 1, &error));
+	f = fopen(picture, "rb");
+	n = fread(content, 1, sizeof content, f);
+	fclose(f);
+	OK(etrun_text_media(t, media, 1, &error));
+	FAILS(ETRUN_INPUT, "tokens with media", "", etrun_text_tokens(t, (int32_t[]){1}, 1, &s, &error));
+	FAILS(ETRUN_INPUT, "no message of the user", "", etrun_text_conversation(t, alone, strlen(alone), &s, &error));
+	OK(etrun_text_prompt(t, "a", 1, &s, &error));
+	do
+		OK(etrun_text_next(t, &piece, &error));
+	while (piece.finish == ETRUN_FINISH_NONE);
+	WANT(piece.prompt_tokens > 16);
+	OK(etrun_text_close(t, &error));
+	OK(etrun_close(p, &error));
+}
+
 int main(int argc, char **argv)
 {
 	etrun_program program;
 	size_t bytes;
-	WANT(argc == 11);
+	WANT(argc == 14);
 	pixels = (float *)load_file(argv[2], &bytes);
 	OK(etrun_open(argv[1], NULL, &program, &error));
 	invoke(program);
@@ -233,6 +280,7 @@ int main(int argc, char **argv)
 	texts(argv[4], argv[5]);
 	vectors(argv[6], argv[7]);
 	recordings(argv[8], argv[9], argv[10]);
+	seeing(argv[11], argv[12], argv[13]);
 	free(pixels);
 	return 0;
 }
