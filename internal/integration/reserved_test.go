@@ -2,6 +2,8 @@ package integration
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun"
@@ -49,6 +51,9 @@ func TestMemoryOfCalls(t *testing.T) {
 	}
 	for of, option := range limits {
 		for name, options := range modes {
+			if strings.HasPrefix(name, "each value") && strconv.IntSize == 32 {
+				continue // there are no addresses for all of them
+			}
 			t.Run(of+", "+name, func(t *testing.T) {
 				p, err := etrun.Parse(file, append([]etrun.Option{option}, options...)...)
 				if err != nil {

@@ -186,7 +186,15 @@ func (p *int8Product) multiply() {
 	if p.nibbles != nil {
 		work *= max(1, rowWork/p.rows)
 	}
-	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
+	tasks, grain := (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work))
+	workers := p.e.bytes
+	if tasks <= grain {
+		workers = workers[:1]
+	}
+	for i := range workers { // also those that get their first task in a later run
+		p.prepare(&workers[i])
+	}
+	p.e.pool.Do(&p.e.run, tasks, grain, p)
 }
 
 // copyBias copies a bias that is computed at run time to the padded columns.
@@ -258,7 +266,6 @@ func (p *int8Product) Range(worker, lo, hi int) {
 		p.depthwise(w, lo, hi)
 		return
 	}
-	p.prepare(w)
 	for task := lo; task < hi; task++ {
 		from, panel := task/p.tasksPerTile*p.tile, task%p.tasksPerTile*p.panels
 		m := min(p.tile, p.rows-from)
@@ -275,6 +282,12 @@ func (p *int8Product) Range(worker, lo, hi int) {
 // those are floats.
 func (p *int8Product) prepare(w *int8Work) {
 	ldc := p.panels * simd.DotCols
+	if len(p.table) == 0 {
+		w.offsets = pack.Grow(w.offsets, p.tile)
+	}
+	if p.dynamic {
+		w.zeros, w.factors = pack.Grow(w.zeros, p.tile), pack.Grow(w.factors, p.tile)
+	}
 	switch {
 	case p.nibbles != nil:
 		w.floats = pack.Grow(w.floats, 2*p.tile*ldc)
