@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leasePoll is how often a lease is checked. Whoever wants to write to the file waits as long. Tests set it.
-var leasePoll = 200 * time.Millisecond
+// leasePoll is how often a lease is checked. Whoever wants to write to the file waits as long.
+const leasePoll = 200 * time.Millisecond
 
 var errLease = errors.New("no lease")
 

@@ -5,13 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // A leased file that others truncate or overwrite keeps its bytes in the mapping.
 func TestMapLeased(t *testing.T) {
-	defer func(old time.Duration) { leasePoll = old }(leasePoll)
-	leasePoll = time.Millisecond
 	want := bytes.Repeat([]byte("weights "), 1<<16)
 	for name, change := range map[string]func(path string) error{
 		"truncated":   func(path string) error { return os.Truncate(path, 1) },
@@ -19,6 +16,7 @@ func TestMapLeased(t *testing.T) {
 		"removed":     os.Remove,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // writers wait
 			f, path := create(t, want)
 			m, err := MapLeased(f, int64(len(want)))
 			if err != nil {
