@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
@@ -172,7 +173,7 @@ func (w *quantizing) sensitive(ctx context.Context) (steps []step, enough int, e
 		}
 		list = append(list, stepsOf(&w.layers[l], l, noise, total/leastShare)...)
 	}
-	slices.SortStableFunc(list, func(a, b valued) int { return cmp.Compare(b.value, a.value) })
+	sort.SliceStable(list, func(i, k int) bool { return cmp.Less(list[k].value, list[i].value) })
 	for _, s := range list {
 		steps = append(steps, s.step)
 	}
@@ -302,7 +303,7 @@ func (r *quantizeReport) printAuto(a *app) {
 	}
 	fmt.Fprintf(a.Out, "  ranges by %s, biases %s\n", r.Observer, corrected)
 	left := slices.DeleteFunc(slices.Clone(r.Layers), func(l layerReport) bool { return l.Alone == nil || l.Quantized })
-	slices.SortStableFunc(left, func(a, b layerReport) int { return cmp.Compare(*a.Alone, *b.Alone) })
+	sort.SliceStable(left, func(i, k int) bool { return cmp.Less(*left[i].Alone, *left[k].Alone) })
 	for _, l := range left[:min(len(left), shownLayers)] {
 		fmt.Fprintf(a.Out, "  in floats: %s: quantized alone it leaves the outputs %.1f dB\n", cli.Printable(l.Name), float64(*l.Alone))
 	}

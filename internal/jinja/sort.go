@@ -1,7 +1,7 @@
 package jinja
 
 import (
-	"slices"
+	"sort"
 	"strings"
 )
 
@@ -25,8 +25,8 @@ func (r *run) sortBy(items []any, reverse bool, key func(v any) (any, error)) ([
 		list[i] = keyed{k, x}
 	}
 	var failed error
-	slices.SortStableFunc(list, func(a, b keyed) int {
-		c, err := r.compare(a.key, b.key)
+	sort.SliceStable(list, func(i, k int) bool {
+		c, err := r.compare(list[i].key, list[k].key)
 		if err == nil {
 			err = r.step(1)
 		}
@@ -34,9 +34,9 @@ func (r *run) sortBy(items []any, reverse bool, key func(v any) (any, error)) ([
 			failed = err
 		}
 		if reverse {
-			return -c
+			return c > 0
 		}
-		return c
+		return c < 0
 	})
 	sorted := make([]any, len(items))
 	for i := range list {

@@ -5,6 +5,7 @@ package decode
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -122,7 +123,7 @@ func overlap(a, b *Box) float32 {
 // Best sorts boxes by score, and drops those that overlap a better one of their class by more than a limit: non-maximum suppression. It
 // keeps at most most boxes.
 func Best(list []Box, limit float32, most int) []Box {
-	slices.SortStableFunc(list, func(a, b Box) int { return cmp.Compare(b.Score, a.Score) })
+	sort.SliceStable(list, func(i, k int) bool { return cmp.Less(list[k].Score, list[i].Score) })
 	var kept []Box
 	for i := range list {
 		b := &list[i]

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -50,8 +51,12 @@ func (w *writer) eachWeight(do func(*lowering.Weight)) {
 			each(r)
 		}
 	}
-	order := func(a, b at) int { return cmp.Or(a.method-b.method, a.delegate-b.delegate) }
-	for _, p := range slices.SortedFunc(maps.Keys(w.quantized), order) {
+	places := slices.Collect(maps.Keys(w.quantized))
+	sort.Slice(places, func(i, k int) bool {
+		a, b := places[i], places[k]
+		return cmp.Or(a.method-b.method, a.delegate-b.delegate) < 0
+	})
+	for _, p := range places {
 		each(w.quantized[p].Written)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -77,8 +78,10 @@ func (t *table) at(p place, kind, name string) *series {
 
 // list returns rows of all places, nodes below their delegates.
 func (t *table) list() []Row {
-	places := slices.SortedFunc(maps.Keys(t.rows), func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.chain, b.chain), cmp.Compare(a.instruction, b.instruction), cmp.Compare(a.node, b.node))
+	places := slices.Collect(maps.Keys(t.rows))
+	sort.Slice(places, func(i, k int) bool {
+		a, b := places[i], places[k]
+		return cmp.Or(cmp.Compare(a.chain, b.chain), cmp.Compare(a.instruction, b.instruction), cmp.Compare(a.node, b.node)) < 0
 	})
 	var rows []Row
 	var left []time.Duration // remaining time of the delegate outside its nodes
