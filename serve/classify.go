@@ -104,7 +104,7 @@ func largest[T cmp.Ordered](values []T, n int, format string) (texts [][]byte) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(values[b], values[a]) })
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(values[b], values[a]), cmp.Compare(a, b)) })
 	for _, i := range order[:n] {
 		texts = append(texts, fmt.Appendf(nil, format, values[i], i))
 	}

@@ -118,7 +118,9 @@ func (m *Model) settle() {
 // evict unloads the model that was not used for the longest time, of those for which may agrees.
 func (h *common) evict(loading *Model, may func(v *version) bool) bool {
 	models := h.models()
-	slices.SortStableFunc(models, func(a, b *Model) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
+	slices.SortFunc(models, func(a, b *Model) int {
+		return cmp.Or(cmp.Compare(a.used.Load(), b.used.Load()), cmp.Compare(a.config.Name, b.config.Name))
+	})
 	return slices.ContainsFunc(models, func(m *Model) bool { return m != loading && m.evict("memory", may) != nil })
 }
 

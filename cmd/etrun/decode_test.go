@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,9 +154,10 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestBoxesOfPictures finds boxes in pixels of the picture, and draws them.
-func TestBoxesOfPictures(t *testing.T) {
-	img := image.NewGray(image.Rect(0, 0, 40, 20)) // black but a white part
+// whitePart writes a picture of 40 x 20 that is black but a part.
+func whitePart(t *testing.T, path string) image.Image {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, 40, 20))
 	for y := 10; y < 15; y++ {
 		for x := 20; x < 30; x++ {
 			img.Pix[y*img.Stride+x] = 255
@@ -163,8 +165,43 @@ func TestBoxesOfPictures(t *testing.T) {
 	}
 	var b bytes.Buffer
 	must(t, png.Encode(&b, img))
-	path, drawn := filepath.Join(t.TempDir(), "x.png"), filepath.Join(t.TempDir(), "y.png")
 	write(t, path, b.Bytes())
+	return img
+}
+
+// TestEvalBoxes compares the boxes of pictures with those in files beside them.
+func TestEvalBoxes(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		whitePart(t, filepath.Join(folder, name+".png"))
+	}
+	write(t, filepath.Join(folder, "a.txt"), []byte("0 0.625 0.625 0.25 0.25\n"))
+	write(t, filepath.Join(folder, "b.txt"), []byte("0 0.2 0.2 0.1 0.1\n\n1 0.625 0.625 0.25 0.25\n")) // c.png has none
+	line := "eval " + program(t, []int{0}, []int{1, 1, 20, 20}) + " " + folder + " --options resize=20x20,filter=nearest --decode map:threshold=0.5,grow=0,least=1"
+	out, notes, code := runCLI(t, line+" --json")
+	var got evalBoxReport
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+		t.Fatalf("code %d, %v: %s%s", code, err, out, notes)
+	}
+	want := []boxPrecision{{Class: 0, Precision: 0.5}, {Class: 1}}
+	if !slices.Equal(got.Classes, want) || got.Samples != 3 || got.Objects != 3 || got.Found != 3 || got.Right != 1 || got.Mean != 0.25 {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if out, _, _ := runCLI(t, line); !strings.Contains(out, "3 pictures: mean average precision 25.0 %") || !strings.Contains(out, "class 0: 50.0 %") {
+		t.Errorf("as text: %s", out)
+	}
+	write(t, filepath.Join(folder, "c.txt"), []byte("0 0.5 0.5 2 1"))
+	for args, want := range map[string]string{"": "c.txt: line 1:", " --labels x.csv": "which are in FILE.txt beside each picture"} {
+		if _, notes, code := runCLI(t, line+args); code == 0 || !strings.Contains(notes, want) {
+			t.Errorf("%s: code %d, got %s, want %s", args, code, notes, want)
+		}
+	}
+}
+
+// TestBoxesOfPictures finds boxes in pixels of the picture, and draws them.
+func TestBoxesOfPictures(t *testing.T) {
+	path, drawn := filepath.Join(t.TempDir(), "x.png"), filepath.Join(t.TempDir(), "y.png")
+	img := whitePart(t, path)
 	for _, c := range []struct {
 		options string
 		want    [4]float32 // left, top, right, bottom

@@ -39,7 +39,10 @@ lines of --classes; without it numbers stand for themselves, and names are in al
 order. --options apply to each file, as after its name in --input.
 
 With --decode ctc the labels are texts, the classes their symbols, and the result is the
-character error rate.
+character error rate. With --decode boxes or map FOLDER has pictures, and FILE.txt beside
+each has the boxes of its objects as YOLO writes them, lines CLASS X Y WIDTH HEIGHT in
+shares of the picture; the result is the average precision where half of the union of two
+boxes is common.
 `
 
 func newEval(a *app) *cobra.Command {
@@ -66,7 +69,7 @@ func newEval(a *app) *cobra.Command {
 	flags.StringVar(&e.labels, "labels", "", "labels of the files in `FILE`.csv, with the columns file and label")
 	flags.StringVar(&e.classes.labels, "classes", "", "names of the classes in the lines of `FILE`, or a JSON list")
 	flags.StringVar(&e.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
-	flags.Var(&e.classes.decoders, "decode", "labels are texts, which output N, by default 0, has as ctc")
+	flags.Var(&e.classes.decoders, "decode", "labels are texts, which output N, by default 0, has as ctc, or boxes, which it has as boxes or map")
 	flags.IntVar(&e.scores, "scores", 0, "output `N` has the scores")
 	e.AddFlags(flags)
 	return c
@@ -74,9 +77,20 @@ func newEval(a *app) *cobra.Command {
 
 func (e *evalCommand) run(ctx context.Context, path, folder string) error {
 	if len(e.classes.decoders) > 1 {
-		return session.Usage("--decode twice, want one text of each file")
+		return session.Usage("--decode twice, want one")
 	}
-	samples, err := e.samples(ctx, folder)
+	var samples []evaluate.Sample
+	var pictures []evaluate.Pictured
+	var err error
+	boxes := len(e.classes.decoders) > 0 && e.classes.decoders[0].HasBoxes()
+	switch {
+	case boxes && e.labels != "":
+		return session.Usage("--labels with boxes, which are in FILE.txt beside each picture")
+	case boxes:
+		pictures, err = evaluate.Pictures(ctx, folder)
+	default:
+		samples, err = e.samples(ctx, folder)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,6 +112,9 @@ func (e *evalCommand) run(ctx context.Context, path, folder string) error {
 		return err
 	}
 	e.later = input.CutOnce(e.Say)
+	if boxes {
+		return e.boxes(ctx, s, pictures)
+	}
 	if len(e.classes.decoders) > 0 {
 		return e.texts(ctx, s, samples)
 	}

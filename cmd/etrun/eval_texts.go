@@ -62,28 +62,36 @@ func (e *evalCommand) texts(ctx context.Context, s *session.Session, samples []e
 
 // read returns the text of a file.
 func (e *evalCommand) read(ctx context.Context, s *session.Session, path string, sample int) (text string, err error) {
-	spec, err := input.ParseFile(path, e.recipe)
-	if err != nil {
-		return "", err
-	}
-	if err := s.Feed(ctx, []input.Spec{spec}, e.say(sample)); err != nil {
-		return "", err
-	}
-	return text, s.Once(ctx, func(_ int, st *session.Step) error {
-		outputs, err := st.Outputs()
-		if err != nil {
-			return err
-		}
-		found, err := e.classes.decoders[0].Decode(outputs, e.classes.scene(st))
-		if err != nil {
-			return err
-		}
+	return text, e.decoded(ctx, s, path, sample, func(found any, _ *output.Scene) error {
 		texts, ok := output.Texts(found)
 		if !ok || len(texts) != 1 {
 			return session.Usage("--decode does not read one text of a file: want ctc, and a program for one file")
 		}
 		text = texts[0]
 		return nil
+	})
+}
+
+// decoded calls f with what the decoder reads in the outputs for a file.
+func (e *evalCommand) decoded(ctx context.Context, s *session.Session, path string, sample int, f func(found any, of *output.Scene) error) error {
+	spec, err := input.ParseFile(path, e.recipe)
+	if err != nil {
+		return err
+	}
+	if err := s.Feed(ctx, []input.Spec{spec}, e.say(sample)); err != nil {
+		return err
+	}
+	return s.Once(ctx, func(_ int, st *session.Step) error {
+		outputs, err := st.Outputs()
+		if err != nil {
+			return err
+		}
+		scene := e.classes.scene(st)
+		found, err := e.classes.decoders[0].Decode(outputs, scene)
+		if err != nil {
+			return err
+		}
+		return f(found, scene)
 	})
 }
 

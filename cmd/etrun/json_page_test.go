@@ -43,6 +43,7 @@ var jsonObjects = []struct {
 	{"transcribe", "etrun.transcribe/1", transcribe.Report{}},
 	{"eval", "etrun.eval/1", evalReport{}},
 	{"eval --decode", "etrun.eval.text/1", evalTextReport{}},
+	{"eval --decode boxes", "etrun.eval.boxes/1", evalBoxReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compare.Report{}},

@@ -90,7 +90,7 @@ func sampleFiles(ctx context.Context, folder string) (list []string, err error) 
 	if err == nil && len(list) == 0 {
 		err = session.Usage("--calibrate %s: no files with the extensions %s", folder, strings.Join(sampleTypes, " "))
 	}
-	slices.SortStableFunc(list, func(a, b string) int {
+	slices.SortFunc(list, func(a, b string) int {
 		if c := strings.Compare(filepath.Dir(a), filepath.Dir(b)); c != 0 {
 			return c
 		}

@@ -110,8 +110,8 @@ type Box struct {
 
 func (b *Box) area() float32 { return max(b.Right-b.Left, 0) * max(b.Bottom-b.Top, 0) }
 
-// overlap returns the intersection of two boxes over their union, 0 to 1.
-func overlap(a, b *Box) float32 {
+// Overlap returns the intersection of two boxes over their union, 0 to 1.
+func Overlap(a, b *Box) float32 {
 	both := Box{Left: max(a.Left, b.Left), Top: max(a.Top, b.Top), Right: min(a.Right, b.Right), Bottom: min(a.Bottom, b.Bottom)}
 	area := both.area()
 	if union := a.area() + b.area() - area; union > 0 {
@@ -130,7 +130,7 @@ func Best(list []Box, limit float32, most int) []Box {
 		if len(kept) == most {
 			break
 		}
-		if !slices.ContainsFunc(kept, func(k Box) bool { return k.Class == b.Class && overlap(&k, b) > limit }) {
+		if !slices.ContainsFunc(kept, func(k Box) bool { return k.Class == b.Class && Overlap(&k, b) > limit }) {
 			kept = append(kept, *b)
 		}
 	}

@@ -2,10 +2,13 @@ package evaluate
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/etrun-go/etrun/media/decode"
 )
 
 // TestTally compares counts with those of sorted scores.
@@ -103,5 +106,20 @@ func TestTexts(t *testing.T) {
 	x.Add("abcd", "abcd")
 	if x.Rate() != 0.125 || x.Exact != 1 || x.Samples != 2 {
 		t.Errorf("got %+v, want a rate of 1 in 8", x)
+	}
+}
+
+// TestBoxes counts boxes: the second of an object is wrong, and precision is that of the boxes with higher scores.
+func TestBoxes(t *testing.T) {
+	at := func(x float32, class int, score float32) decode.Box {
+		return decode.Box{Left: x, Top: 0, Right: x + 10, Bottom: 10, Class: class, Score: score}
+	}
+	var b Boxes
+	b.Add([]decode.Box{at(0, 0, 0), at(100, 0, 0), at(200, 1, 0)}, []decode.Box{at(1, 0, .9), at(0, 0, .8), at(103, 0, .7), at(200, 0, .6)})
+	b.Add(nil, []decode.Box{at(0, 0, .95), at(0, 2, .5)})
+	classes, mean := b.Precision()
+	want := map[int]float64{0: .5, 1: 0} // right at 1 of 2 and 2 of 4 boxes
+	if !maps.Equal(classes, want) || mean != .25 || b.Objects != 3 || b.Found != 6 || b.Right != 2 {
+		t.Errorf("got %v, mean %v, %+v, want %v", classes, mean, b, want)
 	}
 }

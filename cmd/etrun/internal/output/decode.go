@@ -131,6 +131,18 @@ func Texts(found any) (list []string, ok bool) {
 	return list, ok
 }
 
+// Boxes returns decoded boxes, in pixels of the call's picture; ok is false if others were decoded.
+func Boxes(found any) (list []decode.Box, ok bool) {
+	boxes, ok := found.([]box)
+	for _, b := range boxes {
+		list = append(list, b.Box)
+	}
+	return list, ok
+}
+
+// HasBoxes reports whether boxes are decoded.
+func (d *Decoder) HasBoxes() bool { return d.kind == "boxes" || d.kind == "map" }
+
 // decodeCTC returns the texts of classes of frames: of rows x frames x classes, one for each row.
 func decodeCTC(d *Decoder, t *tensor.Tensor, values []float32, of *Scene) (any, error) {
 	v := tensor.TensorValue(t)
