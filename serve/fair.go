@@ -205,7 +205,7 @@ func (s *scheduler) longest(c Client) *share {
 	return x
 }
 
-// preempts reports whether displace would refuse a request.
+// preempts reports whether preempt would refuse a request.
 func (s *scheduler) preempts(c Client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,7 +129,8 @@ func (c *clocked) transcribe(_ context.Context, f *feed, o *Options, _ func(*Seg
 	return &Transcript{}, nil
 }
 
-// Partial texts are soon after their sound, and a word is soon in a text, also in a long utterance, unless even a short one takes long.
+// Partial texts are soon after their sound, and a word is soon in a text, also in a long utterance, unless even a short one takes long. The
+// bounds are what is reached, so that it does not get worse.
 func TestLateness(t *testing.T) {
 	for _, c := range []struct {
 		name          string

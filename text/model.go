@@ -404,7 +404,7 @@ func (m *Model) SharedBytes() int64 {
 	return n
 }
 
-// lend lets the next call of a session use the memory of an earlier one, of any session; giveBack ends that. The logits of the call are
+// lend lets the next call of a session use the memory of an earlier one, of any session; returnSession ends that. The logits of the call are
 // then not available any more.
 func (m *Model) lend(s *Session) {
 	m.mu.Lock()

@@ -251,7 +251,7 @@ func (b *Batch) runSingle(ctx context.Context, s *rows.Segment) {
 	b.single.ctx = nil
 }
 
-// singleLoop is the loop of runEach.
+// singleLoop is the loop of runSingle.
 type singleLoop struct {
 	b       *Batch
 	ctx     context.Context
