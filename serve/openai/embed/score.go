@@ -15,18 +15,17 @@ import (
 const maxDocuments = 2047
 
 // RerankMembers are those of /v1/rerank.
-var RerankMembers = requests.Object{
-	"model": {}, "query": {}, "documents": requests.Inside(requests.Object{"text": {}}, maxDocuments), "top_n": {}, "return_documents": {},
-	"truncate_prompt_tokens": {}, "user": requests.Inert, "priority": requests.EmbeddingMembers["priority"],
-	"max_chunks_per_doc": requests.No("a text is compared as one"), "max_tokens_per_doc": requests.No("want truncate_prompt_tokens"),
-}
+var RerankMembers = requests.Of("model query top_n return_documents truncate_prompt_tokens").Inert("user").
+	No("a text is compared as one", "", "max_chunks_per_doc").No("want truncate_prompt_tokens", "", "max_tokens_per_doc").
+	With(requests.Object{"documents": requests.Inside(requests.Of("text"), maxDocuments), "priority": requests.EmbeddingMembers["priority"]})
 
 // SimilarityMembers are those of /similarity.
-var SimilarityMembers = requests.Object{
-	"model": {}, "inputs": requests.Inside(requests.Object{"source_sentence": {}, "sentences": requests.Inside(nil, maxDocuments)}, 0),
-	"parameters": requests.Inside(requests.Object{"truncate": {}, "prompt_name": requests.No("put the text of the model's prompt before the input"),
-		"truncation_direction": requests.No("the first tokens are used", `"Right"`)}, 0),
-}
+var SimilarityMembers = requests.Of("model").With(requests.Object{
+	"inputs": requests.Inside(requests.Of("source_sentence").With(requests.Object{"sentences": requests.Inside(nil, maxDocuments)}), 0),
+	"parameters": requests.Inside(requests.Of("truncate").
+		No("put the text of the model's prompt before the input", "", "prompt_name").
+		No("the first tokens are used", `"Right"`, "truncation_direction"), 0),
+})
 
 // Comparison asks for the similarity of a text with others.
 type Comparison struct {

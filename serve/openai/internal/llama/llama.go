@@ -20,24 +20,16 @@ const (
 )
 
 // own are the members of /completion that OpenAI's completions do not have, or that mean something else there.
-var own = requests.Object{
-	"n_predict": {}, "id_slot": requests.Inert, "n_keep": requests.Inert, "n_discard": requests.Inert,
-	"penalize_nl": requests.Inert, "xtc_threshold": requests.Inert, "dynatemp_exponent": requests.Inert, "dry_base": requests.Inert,
-	"dry_allowed_length": requests.Inert, "dry_penalty_last_n": requests.Inert, "dry_sequence_breakers": requests.Inert,
-	"min_keep": requests.No("there is no minimum of tokens", "0"), "n_indent": requests.No("want a grammar", "0"),
-	"t_max_predict_ms": requests.No(noTime, "0", "-1"), "t_max_prompt_ms": requests.No(noTime, "0", "-1"),
-	"n_probs": requests.No(noDetail, "0"), "post_sampling_probs": requests.No(noDetail, "false"), "logprobs": requests.No(noDetail, "0"),
-	"return_tokens": requests.No(noDetail, "false"), "return_progress": requests.No(noDetail, "false"), "response_fields": requests.No(noDetail, "[]"),
-	"echo": requests.No(noDetail, "false"), "n": requests.No("want one text", "1"), "n_cmpl": requests.No("want one text", "1"),
-	"best_of": requests.No("want one text", "1"), "image_data": requests.No("want text", "[]"), "lora": requests.No("there are no adapters", "[]"),
-}
+var own = requests.Of("n_predict").
+	Inert(`id_slot n_keep n_discard penalize_nl xtc_threshold dynatemp_exponent dry_base dry_allowed_length dry_penalty_last_n
+		dry_sequence_breakers`).
+	No("there is no minimum of tokens", "0", "min_keep").No("want a grammar", "0", "n_indent").
+	No(noTime, "0 -1", "t_max_predict_ms t_max_prompt_ms").No(noDetail, "0", "n_probs logprobs").
+	No(noDetail, "false", "post_sampling_probs return_tokens return_progress echo").No(noDetail, "[]", "response_fields").
+	No("want one text", "1", "n n_cmpl best_of").No("want text", "[]", "image_data").No("there are no adapters", "[]", "lora")
 
 // CompletionMembers are those of /completion.
-var CompletionMembers = func() requests.Object {
-	o := maps.Clone(requests.CompletionMembers)
-	maps.Copy(o, own)
-	return o
-}()
+var CompletionMembers = maps.Clone(requests.CompletionMembers).With(own)
 
 // TemplateMembers are those of /apply-template.
 var TemplateMembers = func() requests.Object {

@@ -18,58 +18,33 @@ const (
 const maxMessages = 4096
 
 // options are the members of options. The context, memory and threads are those of the server.
-var options = requests.Object{
-	"seed": {}, "num_predict": {}, "top_k": {}, "top_p": {}, "min_p": {}, "repeat_last_n": {}, "temperature": {}, "repeat_penalty": {},
-	"presence_penalty": {}, "frequency_penalty": {}, "stop": {},
+var options = requests.Of(`seed num_predict top_k top_p min_p repeat_last_n temperature repeat_penalty presence_penalty
+	frequency_penalty stop`).
+	Inert(`num_ctx num_keep num_batch num_gpu main_gpu num_thread numa low_vram f16_kv use_mmap use_mlock mirostat_tau mirostat_eta
+		penalize_newline`).
+	No(noSampler, "1", "typical_p tfs_z").No(noSampler, "0", "mirostat").No(noDetail, "false", "logits_all vocab_only embedding_only")
 
-	"num_ctx": requests.Inert, "num_keep": requests.Inert, "num_batch": requests.Inert, "num_gpu": requests.Inert, "main_gpu": requests.Inert,
-	"num_thread": requests.Inert, "numa": requests.Inert, "low_vram": requests.Inert, "f16_kv": requests.Inert, "use_mmap": requests.Inert,
-	"use_mlock": requests.Inert, "mirostat_tau": requests.Inert, "mirostat_eta": requests.Inert, "penalize_newline": requests.Inert,
-
-	"typical_p": requests.No(noSampler, "1"), "tfs_z": requests.No(noSampler, "1"), "mirostat": requests.No(noSampler, "0"),
-	"logits_all": requests.No(noDetail, "false"), "vocab_only": requests.No(noDetail, "false"), "embedding_only": requests.No(noDetail, "false"),
-}
-
-// shared are the members of chats and of generated texts.
-var shared = requests.Object{
-	"model": {}, "stream": {}, "format": {}, "think": {}, "options": requests.Inside(options, 0), "keep_alive": requests.Inert,
-	"truncate": requests.Inert, "shift": requests.Inert, // a prompt that is too long is refused
-	"logprobs": requests.No(noDetail, "false"), "top_logprobs": requests.No(noDetail, "0"),
-}
+// shared are the members of chats and of generated texts. A prompt that is too long is refused, whatever truncate and shift say.
+var shared = requests.Of("model stream format think").Inert("keep_alive truncate shift").
+	No(noDetail, "false", "logprobs").No(noDetail, "0", "top_logprobs").With(requests.Object{"options": requests.Inside(options, 0)})
 
 // ChatMembers are those of /api/chat.
-var ChatMembers = with(requests.Object{
-	"messages": requests.Inside(requests.Object{
-		"role": {}, "content": {}, "thinking": {}, "tool_name": {}, "tool_call_id": {}, "images": {},
-		"tool_calls": requests.Inside(requests.Object{"id": {}, "type": requests.Inert, "function": requests.Inside(requests.Object{
-			"name": {}, "arguments": {}, "index": requests.Inert, "description": requests.Inert}, 0)}, toolcall.MaxTools),
-	}, maxMessages),
-	"tools": requests.Inside(requests.Object{"type": {}, "function": requests.Inside(requests.Object{"name": {}, "description": {}, "parameters": {},
-		"type": requests.Inert}, 0)}, toolcall.MaxTools),
-})
+var ChatMembers = requests.Object{
+	"messages": requests.Inside(requests.Of("role content thinking tool_name tool_call_id images").With(requests.Object{
+		"tool_calls": requests.Inside(requests.Of("id").Inert("type").With(requests.Object{
+			"function": requests.Inside(requests.Of("name arguments").Inert("index description"), 0)}), toolcall.MaxTools),
+	}), maxMessages),
+	"tools": requests.Inside(requests.Of("type").With(requests.Object{
+		"function": requests.Inside(requests.Of("name description parameters").Inert("type"), 0)}), toolcall.MaxTools),
+}.With(shared)
 
 // GenerateMembers are those of /api/generate.
-var GenerateMembers = with(requests.Object{
-	"prompt": {}, "system": {}, "raw": {}, "images": {},
-	"suffix": requests.No("a text is continued at its end", `""`), "template": requests.No(noFiles, `""`),
-	"context": requests.No("want /api/chat with the messages", "[]"),
-	"width":   requests.No(noMedia, "0"), "height": requests.No(noMedia, "0"), "steps": requests.No(noMedia, "0"),
-})
+var GenerateMembers = requests.Of("prompt system raw images").No("a text is continued at its end", `""`, "suffix").
+	No(noFiles, `""`, "template").No("want /api/chat with the messages", "[]", "context").No(noMedia, "0", "width height steps").With(shared)
 
 // EmbedMembers are those of /api/embed, and of /api/embeddings, which has one prompt.
-var EmbedMembers = requests.Object{
-	"model": {}, "input": requests.EmbeddingMembers["input"], "prompt": {}, "truncate": {}, "dimensions": {}, "keep_alive": requests.Inert,
-	"options": requests.Inert,
-}
+var EmbedMembers = requests.Of("model prompt truncate dimensions").Inert("keep_alive options").
+	With(requests.Object{"input": requests.EmbeddingMembers["input"]})
 
 // ShowMembers are those of /api/show.
-var ShowMembers = requests.Object{"model": {}, "name": {}, "verbose": requests.Inert, "system": requests.No(noFiles, `""`),
-	"template": requests.No(noFiles, `""`), "options": requests.Inert}
-
-// with adds the members that texts have in common.
-func with(o requests.Object) requests.Object {
-	for name, m := range shared {
-		o[name] = m
-	}
-	return o
-}
+var ShowMembers = requests.Of("model name").Inert("verbose options").No(noFiles, `""`, "system template")

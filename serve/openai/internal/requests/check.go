@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ const (
 // member describes a member of a request.
 type member struct {
 	use     use
-	neutral []string          // with unable: JSON values that ask for nothing, besides null
+	neutral string            // with unable: JSON values that ask for nothing, besides null, with spaces between them
 	why     string            // the reason, or the way out; for others than unable a remark
 	inside  Object            // members of the object, or of the objects in the list
 	types   map[string]Object // the same, by the member type: those of other types have any members
@@ -38,6 +39,30 @@ type member struct {
 
 // Object lists the members of an object. Others are refused.
 type Object map[string]member
+
+// Of returns an object whose members may have any value. The names have spaces between them, so in the other methods.
+func Of(names string) Object { return Object{}.add(member{}, names) }
+
+func (o Object) add(m member, names string) Object {
+	for _, name := range strings.Fields(names) {
+		o[name] = m
+	}
+	return o
+}
+
+// Inert adds members that are accepted without effect.
+func (o Object) Inert(names string) Object { return o.add(member{use: inert}, names) }
+
+// No adds members that are refused, for a reason, unless their value is null or one of those with spaces between them.
+func (o Object) No(why, neutral, names string) Object {
+	return o.add(member{use: unable, why: why, neutral: neutral}, names)
+}
+
+// With adds members.
+func (o Object) With(more Object) Object {
+	maps.Copy(o, more)
+	return o
+}
 
 // folds reports whether a name differs from a member's by its case only: package json sets that member.
 func (o Object) folds(name string) bool {
@@ -178,7 +203,7 @@ func (c *checker) unable(place string, m member) error {
 	if err := raw.Compact(); err != nil {
 		return syntax(err)
 	}
-	if string(raw) == "null" || slices.ContainsFunc(m.neutral, func(s string) bool { return same(string(raw), s) }) {
+	if string(raw) == "null" || slices.ContainsFunc(strings.Fields(m.neutral), func(s string) bool { return same(string(raw), s) }) {
 		return nil
 	}
 	return fault.Unsupported(place, "%.80s: not supported: %s", raw, m.why)

@@ -11,12 +11,6 @@ type (
 	Shared       = request
 )
 
-// Inert is a member that is accepted without effect.
-var Inert = member{use: inert}
-
-// No returns a member that is refused unless its value is one of those.
-func No(why string, neutral ...string) Member { return no(why, neutral...) }
-
 // Inside returns a member that is an object with members, or a list of at most some objects.
 func Inside(o Object, most int) Member { return member{inside: o, most: most} }
 

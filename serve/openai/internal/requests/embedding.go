@@ -6,15 +6,12 @@ import "github.com/etrun-go/etrun/serve/openai/internal/fault"
 const maxInputs = 2048
 
 // EmbeddingMembers are the members of requests for vectors.
-var EmbeddingMembers = Object{
-	"model": {}, "input": {most: maxInputs}, "encoding_format": {}, "dimensions": {},
-	"user": {use: inert}, "request_id": {use: inert}, "keep_alive": {use: inert}, "priority": common["priority"],
-	"truncate_prompt_tokens": {}, "truncate": no("want truncate_prompt_tokens", "false", `"NONE"`),
-	"add_special_tokens": no("a text has the model's control tokens around it", "true"),
-	"normalize":          no("see --normalize of the server"), "embd_normalize": no("see --normalize of the server"),
-	"input_type": no("put the text of the model's prompt before the input"), "prompt": no("want input"), "content": no("want input"),
-	"messages": no("want input"),
-}
+var EmbeddingMembers = Of("model encoding_format dimensions truncate_prompt_tokens").Inert("user request_id keep_alive").
+	No("want truncate_prompt_tokens", `false "NONE"`, "truncate").
+	No("a text has the model's control tokens around it", "true", "add_special_tokens").
+	No("see --normalize of the server", "", "normalize embd_normalize").
+	No("put the text of the model's prompt before the input", "", "input_type").No("want input", "", "prompt content messages").
+	With(Object{"input": {most: maxInputs}, "priority": common["priority"]})
 
 // Embedding asks for the vectors of texts.
 type Embedding struct {

@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"maps"
 	"reflect"
 	"strings"
 
@@ -35,116 +34,87 @@ const (
 )
 
 // common are the members of both kinds of requests. docs/serve-members.md is generated of the tables.
-var common = Object{
-	"model": {}, "stream": {}, "temperature": {}, "top_p": {}, "seed": {}, "stop": {most: maxStop}, "logit_bias": {most: maxBias},
-	"max_tokens": {}, "n": {}, "presence_penalty": {}, "frequency_penalty": {}, "logprobs": {},
-	"top_k": {}, "min_p": {}, "repetition_penalty": {}, "repeat_penalty": {}, "repeat_last_n": {}, "ignore_eos": {},
-	"stop_token_ids": {most: maxStopIDs},
-	"response_format": {inside: Object{"type": {}, "schema": {}, "grammar": no("want grammar"), "json_schema": {inside: Object{
-		"name": {use: inert}, "description": {use: inert}, "strict": {}, "schema": {}}}}},
-	"guided_json": {}, "json_schema": {},
-	"stream_options": {inside: Object{"include_usage": {}, "include_obfuscation": {use: inert, why: "events are not padded"},
-		"continuous_usage_stats": no("only the last event has them", "false")}},
-
-	"cache_salt": {},
-
-	"user": {use: inert}, "metadata": {use: inert}, "safety_identifier": {use: inert}, "request_id": {use: inert},
-	"store": {use: inert, why: "nothing is stored"}, "service_tier": {use: inert, why: "all requests have the same"},
-	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
-	"client_metadata": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert}, "prediction": {use: inert},
-	"mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
-
-	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
-	"structured_outputs": {inside: Object{"json": {}, "regex": {}, "choice": {most: maxMessages}, "grammar": {}, "json_object": {},
-		"whitespace_pattern": no(noSpaces), "disable_any_whitespace": no(noSpaces, "false"),
-		"disable_additional_properties": no("properties that the schema does not list are not written", "true", "false"),
-		"disable_fallback":              {use: inert}, "structural_tag": no("want tools")}},
-	"ebnf": no(noConstraint), "guided_grammar": no(noConstraint),
-	"guided_decoding_backend":   no(noConstraint),
-	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),
-	"allowed_token_ids": no(noConstraint), "logits_processors": no(noConstraint, "[]"),
-
-	"mirostat": no(noSampler, "0"), "typical_p": no(noSampler, "1"), "tfs_z": no(noSampler, "1"), "top_a": no(noSampler, "0"),
-	"top_n_sigma": no(noSampler, "-1", "0"), "xtc_probability": no(noSampler, "0"), "dry_multiplier": no(noSampler, "0"),
-	"dynatemp_range": no(noSampler, "0"), "epsilon_cutoff": no(noSampler, "0"), "eta_cutoff": no(noSampler, "0"),
-	"samplers": no("the order of the samplers is fixed"), "min_tokens": no("see ignore_eos", "0"),
-
-	"use_beam_search": no(noBeams, "false"), "length_penalty": no(noBeams, "1"), "early_stopping": no(noBeams, "false"),
-	"prompt_logprobs": no(noDetail, "0"), "return_tokens_as_token_ids": no(noDetail, "false"), "timings_per_token": no(noDetail, "false"),
-	"skip_special_tokens": no("control tokens have no text", "true"), "spaces_between_special_tokens": no("control tokens have no text",
-		"true"),
-	"include_stop_str_in_output": no("a text ends before the stop string", "false"),
-	"truncate_prompt_tokens":     no("shorten the prompt"), "n_predict": no("want max_tokens"), "options": no("want the members themselves"),
-	"priority": no("requests run in their order", "0"), "moderation": no("texts are not judged"),
-}
+var common = Of(`model stream temperature top_p seed max_tokens n presence_penalty frequency_penalty logprobs top_k min_p repetition_penalty
+	repeat_penalty repeat_last_n ignore_eos guided_json json_schema cache_salt grammar regex guided_regex`).
+	Inert(`user metadata safety_identifier request_id prompt_cache_key prompt_cache_retention prompt_cache_options client_metadata cache_prompt
+		keep_alive prediction mirostat_tau mirostat_eta`).
+	No(noConstraint, "", "ebnf guided_grammar guided_decoding_backend guided_whitespace_pattern structural_tag allowed_token_ids").
+	No(noConstraint, "[]", "bad_words logits_processors").
+	No(noSampler, "0", "mirostat top_a xtc_probability dry_multiplier dynatemp_range epsilon_cutoff eta_cutoff").
+	No(noSampler, "1", "typical_p tfs_z").No(noSampler, "-1 0", "top_n_sigma").
+	No("the order of the samplers is fixed", "", "samplers").No("see ignore_eos", "0", "min_tokens").
+	No(noBeams, "false", "use_beam_search early_stopping").No(noBeams, "1", "length_penalty").
+	No(noDetail, "0", "prompt_logprobs").No(noDetail, "false", "return_tokens_as_token_ids timings_per_token").
+	No("control tokens have no text", "true", "skip_special_tokens spaces_between_special_tokens").
+	No("a text ends before the stop string", "false", "include_stop_str_in_output").
+	No("shorten the prompt", "", "truncate_prompt_tokens").No("want max_tokens", "", "n_predict").
+	No("want the members themselves", "", "options").No("requests run in their order", "0", "priority").
+	No("texts are not judged", "", "moderation").
+	With(Object{
+		"stop": {most: maxStop}, "logit_bias": {most: maxBias}, "stop_token_ids": {most: maxStopIDs}, "guided_choice": {most: maxMessages},
+		"store":        {use: inert, why: "nothing is stored"},
+		"service_tier": {use: inert, why: "all requests have the same"},
+		"response_format": {inside: Of("type schema").No("want grammar", "", "grammar").With(Object{
+			"json_schema": {inside: Of("strict schema").Inert("name description")}})},
+		"stream_options": {inside: Of("include_usage").No("only the last event has them", "false", "continuous_usage_stats").With(Object{
+			"include_obfuscation": {use: inert, why: "events are not padded"}})},
+		"structured_outputs": {inside: Of("json regex grammar json_object").Inert("disable_fallback").
+			No(noSpaces, "", "whitespace_pattern").No(noSpaces, "false", "disable_any_whitespace").
+			No("properties that the schema does not list are not written", "true false", "disable_additional_properties").
+			No("want tools", "", "structural_tag").With(Object{"choice": {most: maxMessages}})},
+	})
 
 // CompletionMembers are those of completions.
-var CompletionMembers = with(Object{
-	"prompt": {most: maxTexts}, "echo": {}, "best_of": {},
-	"suffix":             no("a text is continued at its end", `""`),
-	"add_special_tokens": no("a text begins with the model's first token", "true"),
-}, common)
+var CompletionMembers = Of("echo best_of").No("a text is continued at its end", `""`, "suffix").
+	No("a text begins with the model's first token", "true", "add_special_tokens").With(Object{"prompt": {most: maxTexts}}).With(common)
 
 // part are the members of a part of a message's text.
-var part = Object{
-	"type": {}, "text": {}, "cache_control": {use: inert}, "prompt_cache_breakpoint": {use: inert},
-	"image_url": {inside: Object{"url": {why: dataURI}, "detail": {use: inert, why: fixedSize}}},
-	"video_url": no(noFiles), "audio_url": no(noFiles), "input_audio": {inside: audioPart}, "file": no(noFiles),
-	"refusal": no(noMedia),
-}
+var part = Of("type text").Inert("cache_control prompt_cache_breakpoint").No(noFiles, "", "video_url audio_url file").
+	No(noMedia, "", "refusal").With(Object{"input_audio": {inside: audioPart},
+	"image_url": {inside: Object{"url": {why: dataURI}, "detail": {use: inert, why: fixedSize}}}})
 
 // audioPart are the members of a sound.
 var audioPart = Object{"data": {}, "format": {why: "wav or flac"}}
 
 // messageMembers are those of a message.
-var messageMembers = Object{
-	"role": {}, "content": {inside: part, most: maxMessages},
-	"name": {}, "tool_call_id": {}, "reasoning": {}, "reasoning_content": {}, "function_call": no(noTools),
-	"tool_calls": {most: toolcall.MaxTools, inside: Object{"id": {}, "type": {}, "index": {use: inert},
-		"function": {inside: Object{"name": {}, "arguments": {}}}, "custom": {inside: Object{"name": {}, "input": {}}}}},
-	"refusal": no(noMedia, `""`), "audio": no(noMedia), "annotations": no(noMedia, "[]"),
-	"prefix": no("want continue_final_message", "false"),
-}
+var messageMembers = Of("role name tool_call_id reasoning reasoning_content").No(noTools, "", "function_call").No(noMedia, `""`, "refusal").
+	No(noMedia, "", "audio").No(noMedia, "[]", "annotations").No("want continue_final_message", "false", "prefix").
+	With(Object{"content": {inside: part, most: maxMessages},
+		"tool_calls": {most: toolcall.MaxTools, inside: Of("id type").Inert("index").With(Object{
+			"function": {inside: Of("name arguments")}, "custom": {inside: Of("name input")}})}})
 
 // chatTools are the members of tools of chats, by their type. Descriptions are for the template.
 var chatTools = map[string]Object{
-	"function": {"type": {}, "function": {inside: Object{"name": {}, "description": {}, "parameters": {}, "strict": {}}}},
-	"custom": {"type": {}, "custom": {inside: Object{"name": {}, "description": {}, "format": {inside: Object{"type": {},
-		"grammar": {inside: Object{"syntax": {}, "definition": {}}}}}}}},
+	"function": {"type": {}, "function": {inside: Of("name description parameters strict")}},
+	"custom": {"type": {}, "custom": {inside: Of("name description").With(Object{"format": {inside: Of("type").With(Object{
+		"grammar": {inside: Of("syntax definition")}})}})}},
 }
 
 // toolNames are the members of the name of a tool, by its type: of responses, or of chats.
-var toolNames = map[string]Object{"function": {"type": {}, "name": {}, "function": {inside: Object{"name": {}}}},
-	"custom": {"type": {}, "name": {}, "custom": {inside: Object{"name": {}}}}}
+var toolNames = map[string]Object{
+	"function": {"type": {}, "name": {}, "function": {inside: Of("name")}},
+	"custom":   {"type": {}, "name": {}, "custom": {inside: Of("name")}},
+}
 
 // toolChoices are the members of tool_choice, by its type.
-var toolChoices = with(map[string]Object{"allowed_tools": with(Object{"type": {}, "allowed_tools": {inside: allowed}}, allowed)}, toolNames)
+var toolChoices = map[string]Object{"function": toolNames["function"], "custom": toolNames["custom"],
+	"allowed_tools": Of("type").With(Object{"allowed_tools": {inside: allowed}}).With(allowed)}
 
 var allowed = Object{"mode": {}, "tools": {most: toolcall.MaxTools, types: toolNames}}
 
 // ChatMembers are those of chat completions.
-var ChatMembers = with(Object{
-	"messages": {inside: messageMembers, most: maxMessages}, "max_completion_tokens": {}, "top_logprobs": {},
-	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": {},
-	"modalities": no(noMedia, `["text"]`, "[]"), "audio": no(noMedia), "parallel_tool_calls": {},
-	"tools":         {most: toolcall.MaxTools, types: chatTools},
-	"tool_choice":   {types: toolChoices},
-	"functions":     no(noTools, "[]"),
-	"function_call": no(noTools, `"none"`, `"auto"`), "web_search_options": no(noTools),
-	"reasoning_effort": {why: "only `none` has an effect without a variable of the template"},
-	"verbosity":        {use: inert},
-	"thinking":         no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
-	"chat_template": no(noTemplate), "documents": no(noTemplate, "[]"), "echo": no("the answer has the reply only", "false"),
-}, common)
-
-// no is a member that is refused unless its value is one of those.
-func no(why string, neutral ...string) member { return member{use: unable, why: why, neutral: neutral} }
-
-// with adds members, or tables of types.
-func with[M ~map[string]V, V any](o, more M) M {
-	maps.Copy(o, more)
-	return o
-}
+var ChatMembers = Of(`max_completion_tokens top_logprobs continue_final_message add_generation_prompt chat_template_kwargs
+	parallel_tool_calls`).
+	Inert("verbosity").No(noMedia, `["text"] []`, "modalities").No(noMedia, "", "audio").No(noTools, "[]", "functions").
+	No(noTools, `"none" "auto"`, "function_call").No(noTools, "", "web_search_options").
+	No("want chat_template_kwargs", "", "thinking enable_thinking think").
+	No(noTemplate, "", "chat_template").No(noTemplate, "[]", "documents").
+	No("the answer has the reply only", "false", "echo").
+	With(Object{
+		"messages": {inside: messageMembers, most: maxMessages}, "tools": {most: toolcall.MaxTools, types: chatTools},
+		"tool_choice":      {types: toolChoices},
+		"reasoning_effort": {why: "only `none` has an effect without a variable of the template"},
+	}).With(common)
 
 // memberOf returns the path of a member of a request, without the Go types that it is embedded in.
 func memberOf(field string, o Object) string {

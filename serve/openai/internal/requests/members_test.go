@@ -90,7 +90,7 @@ func checkAdded(t *testing.T, body, nth int, name string, value any) {
 	e, _ := errors.AsType[*fault.Error](err)
 	m, listed := p.members[name]
 	raw, _ := json.Marshal(value)
-	neutral := string(raw) == "null" || slices.ContainsFunc(m.neutral, func(s string) bool { return same(string(raw), s) })
+	neutral := string(raw) == "null" || slices.ContainsFunc(strings.Fields(m.neutral), func(s string) bool { return same(string(raw), s) })
 	want := ""
 	switch {
 	case !listed && (value != nil || p.members.folds(name)):

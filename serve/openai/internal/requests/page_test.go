@@ -51,7 +51,7 @@ func rowsOf(path string, o Object, nested bool) map[string]string {
 	for name, m := range o {
 		at := inner(path, name)
 		accepted := ""
-		for _, v := range m.neutral {
+		for _, v := range strings.Fields(m.neutral) {
 			accepted += ", `" + v + "`"
 		}
 		class := [...]string{honoured: "done", inert: "accepted", unable: "refused"}[m.use]

@@ -21,12 +21,9 @@ const (
 )
 
 // itemPart are the members of a part of an item's text.
-var itemPart = Object{
-	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": {why: dataURI},
-	"file_id": no(noFiles), "file_data": no(noFiles), "file_url": no(noFiles), "filename": no(noFiles), "detail": {use: inert, why: fixedSize},
-	"input_audio": {inside: audioPart},
-	"refusal":     no(noMedia), "prompt_cache_breakpoint": {use: inert},
-}
+var itemPart = Of("type text").Inert("prompt_cache_breakpoint").No(noMedia, "[]", "annotations logprobs").No(noMedia, "", "refusal").
+	No(noFiles, "", "file_id file_data file_url filename").
+	With(Object{"image_url": {why: dataURI}, "detail": {use: inert, why: fixedSize}, "input_audio": {inside: audioPart}})
 
 // itemTypes are the members of each type of items. One without a type is a message.
 var itemTypes = map[string]Object{"": itemOf("role", "content"), "message": itemOf("role", "content"),
@@ -36,8 +33,7 @@ var itemTypes = map[string]Object{"": itemOf("role", "content"), "message": item
 
 // itemOf returns the members of items that have those of the names.
 func itemOf(names ...string) Object {
-	o := Object{"type": {}, "id": {use: inert}, "status": {use: inert}, "phase": {use: inert}, "caller": {use: inert},
-		"namespace": {use: inert}, "encrypted_content": no(noStore)}
+	o := Of("type").Inert("id status phase caller namespace").No(noStore, "", "encrypted_content")
 	for _, name := range names {
 		o[name] = member{}
 		if slices.Contains([]string{"content", "output", "summary"}, name) {
@@ -49,34 +45,29 @@ func itemOf(names ...string) Object {
 
 // flatTools are the members of tools of a response, by their type.
 var flatTools = map[string]Object{
-	"function": {"type": {}, "name": {}, "description": {}, "parameters": {}, "strict": {}, "output_schema": {use: inert},
-		"allowed_callers": {use: inert}, "defer_loading": {use: inert}},
-	"custom": {"type": {}, "name": {}, "description": {}, "format": {inside: Object{"type": {}, "syntax": {}, "definition": {}}},
-		"allowed_callers": {use: inert}, "defer_loading": {use: inert}},
+	"function": Of("type name description parameters strict").Inert("output_schema allowed_callers defer_loading"),
+	"custom": Of("type name description").Inert("allowed_callers defer_loading").
+		With(Object{"format": {inside: Of("type syntax definition")}}),
 }
 
-// ResponseMembers are those of responses.
-var ResponseMembers = Object{
-	"model": {}, "input": {types: itemTypes, most: maxMessages}, "instructions": {},
-	"tools":       {most: toolcall.MaxTools, types: flatTools},
-	"tool_choice": {types: toolChoices}, "parallel_tool_calls": {}, "max_output_tokens": {},
-	"temperature": {}, "top_p": {},
-	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": common["stream_options"].inside["include_obfuscation"]}},
-	"text": {inside: Object{"format": {inside: Object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
-		"strict": {}}}, "verbosity": {use: inert}}},
-	"reasoning": {inside: Object{"effort": {}, "summary": {use: inert, why: "thoughts are not summarized"},
-		"generate_summary": {use: inert}, "context": {use: inert}, "mode": {use: inert}}},
-	"metadata": {why: "repeated in the response"}, "cache_salt": {},
-	"include":              {use: inert, most: maxStopIDs, why: "but `" + logProbs + "`, which is refused"},
-	"previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
-	"background":   no("a response is generated while the client waits", "false"),
-	"top_logprobs": no(noDetail, "0"), "moderation": common["moderation"],
-	"context_management": no("shorten the input", "[]"),
-	"truncation":         {use: inert}, "max_tool_calls": {use: inert}, // of tools that the server runs
-	"user": {use: inert}, "store": {use: inert, why: "nothing is stored"}, "safety_identifier": {use: inert}, "service_tier": common["service_tier"],
-	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "prompt_cache_options": {use: inert},
-	"client_metadata": {use: inert},
-}
+// ResponseMembers are those of responses. max_tool_calls is for tools that a server runs.
+var ResponseMembers = Of("model instructions parallel_tool_calls max_output_tokens temperature top_p stream cache_salt").
+	Inert(`truncation user safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options client_metadata
+		max_tool_calls`).
+	No(noStore, "", "previous_response_id conversation prompt").
+	No("a response is generated while the client waits", "false", "background").No(noDetail, "0", "top_logprobs").
+	No("shorten the input", "[]", "context_management").
+	With(Object{
+		"input": {types: itemTypes, most: maxMessages}, "tools": {most: toolcall.MaxTools, types: flatTools}, "tool_choice": {types: toolChoices},
+		"stream_options": {inside: Object{"include_obfuscation": common["stream_options"].inside["include_obfuscation"]}},
+		"text": {inside: Of("").Inert("verbosity").With(Object{
+			"format": {inside: Of("type schema strict").Inert("name description")}})},
+		"reasoning": {inside: Of("effort").Inert("generate_summary context mode").
+			With(Object{"summary": {use: inert, why: "thoughts are not summarized"}})},
+		"metadata":   {why: "repeated in the response"},
+		"include":    {use: inert, most: maxStopIDs, why: "but `" + logProbs + "`, which is refused"},
+		"moderation": common["moderation"], "store": common["store"], "service_tier": common["service_tier"],
+	})
 
 // Response is the body of a response.
 type Response struct {

@@ -2,17 +2,16 @@ package requests
 
 // TokenizeMembers are the members of requests for tokens. The names are those of vLLM's server, and content and add_special those of
 // llama-server.
-var TokenizeMembers = Object{
-	"model": {}, "prompt": {}, "add_special_tokens": {}, "messages": ChatMembers["messages"],
-	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": ChatMembers["chat_template_kwargs"],
-	"return_token_strs": no(noDetail, "false"), "tools": ChatMembers["tools"], "tool_choice": ChatMembers["tool_choice"],
-	"reasoning_effort": {}, "chat_template": no(noTemplate),
-	"with_pieces": no(noDetail, "false"), "content": {}, "add_special": {},
-	"parse_special": no("names of control tokens are text", "false"),
-}
+var TokenizeMembers = Of(`model prompt add_special_tokens continue_final_message add_generation_prompt reasoning_effort content
+	add_special`).
+	No(noDetail, "false", "return_token_strs with_pieces").No(noTemplate, "", "chat_template").
+	No("names of control tokens are text", "false", "parse_special").
+	With(Object{"messages": ChatMembers["messages"], "tools": ChatMembers["tools"],
+		"chat_template_kwargs": ChatMembers["chat_template_kwargs"],
+		"tool_choice":          ChatMembers["tool_choice"]})
 
 // DetokenizeMembers are the members of requests for the text of tokens.
-var DetokenizeMembers = Object{"model": {}, "tokens": {}}
+var DetokenizeMembers = Of("model tokens")
 
 // Tokenize asks for the tokens of a prompt or of messages.
 type Tokenize struct {
