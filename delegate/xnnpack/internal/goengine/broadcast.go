@@ -12,8 +12,43 @@ import (
 // pieceLen is the number of elements per call of a function, which stay in the first-level cache.
 const pieceLen = 2048
 
-// elementsPerRange is the minimum work for a thread, about 20 µs.
-const elementsPerRange = 64 << 10
+// elementFunc is a function of each element, which takes about as long as so many additions.
+type elementFunc struct {
+	f    unaryFunc
+	cost int
+}
+
+// elements are the functions of each element, by tag.
+var elements = [256]elementFunc{
+	graph.TagSigmoid: plainly(simd.Sigmoid), graph.TagFloor: plainly(simd.Floor), graph.TagSquareRoot: plainly(simd.Sqrt),
+	graph.TagCeiling: plainly(simd.Ceil), graph.TagHardswish: plainly(simd.HardswishProduct), graph.TagNegate: plainly(simd.Neg),
+	graph.TagSquare: plainly(square), graph.TagAbs: plainly(simd.Abs), graph.TagReciprocalSquareRoot: plainly(simd.Rsqrt),
+	graph.TagLog: plainly(simd.Log), graph.TagGelu: plainly(simd.GELU), graph.TagTanh: plainly(simd.Tanh),
+	graph.TagExp: plainly(simd.Exp), graph.TagSin: plainly(simd.Sin), graph.TagCos: plainly(simd.Cos), graph.TagSiLU: plainly(simd.SiLU),
+	graph.TagLeakyReLU: {withScalar(simd.LeakyReLU), 4}, graph.TagELU: {withScalar(elu), 4}, graph.TagClamp: {clampElements, 1},
+}
+
+// plainly returns a function without parameters.
+func plainly(f func(dst, src []float32)) elementFunc {
+	return elementFunc{func(_ *graph.Node, dst, src []float32) { f(dst, src) }, 8}
+}
+
+// withScalar returns the function with the node's parameter.
+func withScalar(f func(dst, src []float32, p float32)) unaryFunc {
+	return func(n *graph.Node, dst, src []float32) { f(dst, src, graph.Params[graph.ScalarParams](n).Value) }
+}
+
+func square(dst, src []float32) { simd.Mul(dst, src, src) }
+
+func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
+
+func clampElements(n *graph.Node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
+
+// binaryFuncs are the functions of two operands.
+var binaryFuncs = map[uint8]binaryFunc{
+	graph.TagAdd: simd.Add, graph.TagSubtract: simd.Sub, graph.TagMultiply: simd.Mul, graph.TagDiv: simd.Div,
+	graph.TagMinimum: simd.Minimum, graph.TagMaximum: simd.Maximum, graph.TagPReLU: simd.PReLU,
+}
 
 // unaryLoop applies a function element by element.
 type unaryLoop struct {
@@ -22,9 +57,6 @@ type unaryLoop struct {
 	x, y  []float32
 	grain int
 }
-
-// unaryFunc computes elements for a node.
-type unaryFunc func(n *graph.Node, dst, src []float32)
 
 // Range computes elements [lo, hi).
 func (l *unaryLoop) Range(_, lo, hi int) {
@@ -39,14 +71,6 @@ func (l *unaryLoop) bind(e *frame, n *graph.Node) {
 }
 
 func (l *unaryLoop) run(e *frame, _ *graph.Node) { e.Parallel(len(l.y), l.grain, l) }
-
-// unary returns the loop of a function of each element. cost is that of one element, in additions.
-func (e *frame) unary(n *graph.Node, cost int, f unaryFunc) loop {
-	if e.mapsBytes(n) {
-		return &int8Elements{op: lookUp, f: f}
-	}
-	return e.onFloats(n, &unaryLoop{f: f, grain: elementsPerRange / cost})
-}
 
 // binaryLoop applies a function to two operands.
 type binaryLoop struct {
@@ -70,23 +94,8 @@ type binaryLoop struct {
 	repeats      bool // operands are expanded
 }
 
-// pieces contains expanded operands of one worker.
-type pieces struct {
-	data [2][]float32
-	at   [2]int // index of the first element in the operand, -1 for none
-	rows [2]int // number of expanded rows
-}
-
 // binaryFunc computes elements of two operands.
 type binaryFunc func(dst, a, b []float32)
-
-// binary returns the loop of a function of two operands.
-func (e *frame) binary(n *graph.Node, f binaryFunc) loop {
-	if op, ok := binaryOps[n.Type.Tag]; ok && e.isBytes(n.Out[0]) {
-		return &int8Binary{op: op}
-	}
-	return e.onFloats(n, &binaryLoop{f: f})
-}
 
 func (l *binaryLoop) bind(e *frame, n *graph.Node) {
 	l.e, l.node, l.y = e, n, e.result(n.Out[0])
@@ -140,28 +149,6 @@ func (l *binaryLoop) plan(out graph.Shape, a, b graph.Steps) {
 
 // runsOn reports whether the rows of a chunk of an operand are always contiguous.
 func (l *binaryLoop) runsOn(i int) bool { return l.one[i] == 1 && (l.chunk == 1 || l.row[i] == l.n) }
-
-// merged drops dimensions of size 1, and merges adjacent ones along which both operands are
-// contiguous or repeated.
-func merged(out graph.Shape, a, b graph.Steps) (dims graph.Shape, sa, sb graph.Steps) {
-	for i := range out.Rank {
-		size := out.Dim[i]
-		if size == 1 {
-			continue
-		}
-		if up := dims.Rank - 1; up >= 0 && sa[up] == a[i]*size && sb[up] == b[i]*size {
-			dims.Dim[up] *= size
-			sa[up], sb[up] = a[i], b[i]
-			continue
-		}
-		dims.Dim[dims.Rank], sa[dims.Rank], sb[dims.Rank] = size, a[i], b[i]
-		dims.Rank++
-	}
-	if dims.Rank == 0 {
-		dims = graph.ShapeOf(1)
-	}
-	return dims, sa, sb
-}
 
 // Range computes chunks of rows, or pieces of a row, [lo, hi).
 func (l *binaryLoop) Range(worker, lo, hi int) {
@@ -227,13 +214,13 @@ func (l *binaryLoop) writeRow(dst []float32, i, from int) {
 	}
 }
 
-// repeated returns the strides of an operand along the output's dimensions, 0 where it is repeated.
-func repeated(in, out graph.Shape) (s graph.Steps) {
-	own := graph.Strides(in)
-	for i := range in.Rank {
-		if in.Dim[i] > 1 {
-			s[out.Rank-in.Rank+i] = own[i]
-		}
+// binaryWork is of functions of two operands, which are expanded piece by piece.
+func binaryWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	decodeWork(w, g, n, s, threads)
+	out := s[n.Out[0]]
+	var l binaryLoop
+	l.plan(out, repeated(s[n.In[0]], out), repeated(s[n.In[1]], out))
+	if l.repeats {
+		w.line = max(w.line, 4*int64(l.expanded(0)+l.expanded(1)))
 	}
-	return s
 }

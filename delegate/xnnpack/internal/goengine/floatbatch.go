@@ -25,7 +25,7 @@ type batchProduct struct {
 
 func (p *batchProduct) run(e *frame, _ *graph.Node) {
 	if p.transposed && !p.byDots {
-		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*packing)(p))
+		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*batchPacking)(p))
 	}
 	e.Parallel(p.batches*p.tiles, p.grain, p)
 }
@@ -56,11 +56,11 @@ func (p *batchProduct) bind(e *frame, n *graph.Node) {
 	p.grain = 1 + macsPerRange/max(1, p.tile*p.n*p.k)
 }
 
-// packing is the parallel loop that packs the second matrices of a batchProduct.
-type packing batchProduct
+// batchPacking is the parallel loop that packs the second matrices of a batchProduct.
+type batchPacking batchProduct
 
 // Range packs matrices [lo, hi).
-func (p *packing) Range(_, lo, hi int) {
+func (p *batchPacking) Range(_, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		p.packed[i].Repack(p.w[i*p.k*p.n:], 1, p.k)
 	}
@@ -80,5 +80,15 @@ func (p *batchProduct) Range(_, lo, hi int) {
 		default:
 			simd.MulAddTo(rows, p.n, p.k, x, p.k, 1, p.w[at*p.k*p.n:], p.n, p.zeros, 0, y, p.n)
 		}
+	}
+}
+
+// batchWork is of products of matrices, whose second ones are packed in each run.
+func batchWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	decodeWork(w, g, n, s, threads)
+	b, out := s[n.In[1]], s[n.Out[0]]
+	w.kept = graph.Plus(w.kept, graph.Plus(graph.Times(16, out.Leading(out.Rank-2)), graph.Times(4, out.FromEnd(0))))
+	if n.Flags&graph.FlagTransposeWeights != 0 && out.FromEnd(1) > gemm.FewRows {
+		w.staged = max(w.staged, graph.Times(4, b.Leading(b.Rank-2), gemm.Size(b.FromEnd(0), b.FromEnd(1), b.FromEnd(0))))
 	}
 }

@@ -1,6 +1,9 @@
 package goengine
 
-import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/nhwc"
+)
 
 func (l *windowProduct) run(*frame, *graph.Node) {
 	if !l.inBlocks || !l.blocks.run() {
@@ -172,4 +175,43 @@ func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	n := copy(scratch[left:], x)
 	clear(scratch[left+n:])
 	return scratch
+}
+
+// windowRows is a source of rows: the windows of a convolution's output pixels over an input
+// [N, H, W, groups·GroupIn]. Elements outside of the input are 0.
+type windowRows struct {
+	graph.WindowGrid
+	points nhwc.Rows[float32]
+}
+
+func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
+
+// gather copies elements [k, k+n) of windows, which may start or end within a tap.
+func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
+	for i := range rows {
+		s.points.Gather(dst[i*n:][:n], group, p+i, k, 0)
+	}
+}
+
+// windowsOf returns the windows of a node over its first input.
+func (e *frame) windowsOf(n *graph.Node) windowRows {
+	s := n.Windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
+	return windowRows{s, nhwc.Rows[float32]{Images: images(&s), Group: s.W.GroupIn, X: e.load(0, n.In[0])}}
+}
+
+// windowWork is of convolutions, by lines or by gathered rows.
+func windowWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	connectedWork(w, g, n, s, threads)
+	r := n.Windows(s[n.In[0]], s[n.Out[0]])
+	if hasWinograd(g, n, s) {
+		w.line = max(w.line, graph.Times(4, r.WinogradWork()))
+	}
+	switch {
+	case n.Type.Tag == graph.TagConvTranspose2d || r.IsPointwise():
+	case r.ByLines():
+		w.line = max(w.line, graph.Times(4, r.Copies()))
+	default:
+		w.line = max(w.line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),
+			min(graph.GatheredDepth, r.W.KernelH*r.W.KernelW*r.W.GroupIn)))
+	}
 }

@@ -8,15 +8,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// depthwise returns the loop of a depthwise convolution. With several output channels per input channel, it is a grouped convolution
-// with one input channel per group.
-func depthwise(e *frame, n *graph.Node) loop {
-	if n.Window().GroupOut > 1 {
-		return e.product(n, &windowProduct{})
-	}
-	return e.product(n, &depthwiseLines{})
-}
-
 func (d *depthwiseLines) run(e *frame, _ *graph.Node) {
 	d.pad()
 	e.Parallel(d.lines, d.grain, d)
@@ -96,11 +87,7 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 // depthwiseWork is of depthwise convolutions: lists of taps, copies of the filter and bias of few channels, and a padded copy
 // of the input.
 func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	if n.Window().GroupOut > 1 {
-		windowWork(w, g, n, s, threads)
-		return
-	}
-	runtimeFilter(w, g, n, s)
+	connectedWork(w, g, n, s, threads)
 	var d depthwiseLines
 	if d.plan(n, s[n.In[0]], s[n.Out[0]]) {
 		w.staged = max(w.staged, graph.Times(4, int(d.padded.Numel())))

@@ -154,12 +154,12 @@ func finishNode(n *graph.Node, y []float32, rows, ld, from, cols int) {
 		return
 	}
 	if cols == ld {
-		typeOf(n.Then).elements(n.Then, y[:rows*ld], y)
+		elements[n.Then.Type.Tag].f(n.Then, y[:rows*ld], y)
 		return
 	}
 	for i := range rows {
 		row := y[i*ld+from:][:cols]
-		typeOf(n.Then).elements(n.Then, row, row)
+		elements[n.Then.Type.Tag].f(n.Then, row, row)
 	}
 }
 
@@ -167,4 +167,28 @@ func finishNode(n *graph.Node, y []float32, rows, ld, from, cols int) {
 func finishPanels(n *graph.Node, m *gemm.Panels, y []float32, rows, ld, from, to int) {
 	from *= simd.PanelCols
 	finishNode(n, y, rows, ld, from, min(to*simd.PanelCols, m.N)-from)
+}
+
+// filterOf returns the node's packed filter: the image's, or one packed from the operands of this
+// call.
+func (e *frame) filterOf(n *graph.Node) *floatFilter {
+	if f := e.packed.floats[n.At]; f != nil {
+		return f
+	}
+	v := n.In[1]
+	numbers := e.load(2, v)
+	f := packers[n.Type.Tag](e.graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
+		return gemm.Pack(numbers[from:], k, cols, run, row, col)
+	})
+	f.setTaps(n, numbers)
+	f.bias = e.biasOf(n)
+	return f
+}
+
+// connectedWork is of operands, and a filter that is packed in each run.
+func connectedWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	decodeWork(w, g, n, s, threads)
+	if !packsFloats(g, n) {
+		w.kept = graph.Plus(w.kept, graph.Times(4, panelElements(g, n, s)+s[n.Out[0]].Last()))
+	}
 }

@@ -9,12 +9,6 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// winogradFilter is a filter of 3×3 taps for blocks of 2×2 pixels: a matrix for each element of a transformed block.
-type winogradFilter struct {
-	matrices [graph.WinogradTerms]*gemm.Panels
-	zeros    []float32 // a row
-}
-
 // winogradBias is the matrix whose products the bias is added to: the transform adds them to all four pixels.
 const winogradBias = 5
 
@@ -132,22 +126,4 @@ func (l *winogradProduct) pixels(n int, sums []float32, each int, y []float32, r
 	if !simd.WinogradOutput(n, sums, each, y, row, pixel, l.node.Min, l.node.Max) {
 		l.faults.Store(true)
 	}
-}
-
-// hasWinograd reports whether a node's filter is packed for blocks of 2×2 pixels.
-func hasWinograd(g *graph.Graph, n *graph.Node, s []graph.Shape) bool {
-	if n.Type.Tag != graph.TagConv2d || !packsFloats(g, n) {
-		return false
-	}
-	w := n.Windows(s[n.In[0]], s[n.Out[0]])
-	return w.Winograd()
-}
-
-// winogradElements returns the number of elements of the matrices of such a filter.
-func winogradElements(g *graph.Graph, n *graph.Node, s []graph.Shape) int {
-	if !hasWinograd(g, n, s) {
-		return 0
-	}
-	k := n.Window().GroupIn
-	return graph.WinogradTerms * gemm.Size(k, n.Window().GroupOut, k)
 }

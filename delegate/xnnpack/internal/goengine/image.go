@@ -135,10 +135,8 @@ func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed
 
 // newUnit creates a unit of an image.
 func newUnit(m *Image, in delegate.Instance) *unit {
-	n := len(m.Graph.Values)
 	e := &unit{
-		frame: frame{graph: m.Graph, shapes: slices.Clone(m.Shapes), data: make([][]byte, n), tokens: make([][]token, n),
-			packed: m.constants(), pool: in.Pool},
+		frame:  frame{values: constantsOf(m.Graph, slices.Clone(m.Shapes)), packed: m.constants(), pool: in.Pool},
 		memory: memory{arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.placement, placement: m.placement},
 		limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
 	}
@@ -154,9 +152,6 @@ func newUnit(m *Image, in delegate.Instance) *unit {
 	}
 	for i, used := range argSpans(m.Graph) {
 		e.args[i].Used = used
-	}
-	for v := range m.Graph.Values {
-		e.data[v] = m.Graph.Values[v].Data
 	}
 	if len(m.Args) > 0 && !m.HasDynamicArgs() && !m.Shown {
 		e.prepare()

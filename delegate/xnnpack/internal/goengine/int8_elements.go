@@ -1,32 +1,13 @@
 package goengine
 
 import (
+	"math"
+
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/x448/float16"
 )
-
-// bytesAs returns the quantization of a value's bytes, and false if the value does not consist of
-// bytes with one scale.
-func bytesAs(x *graph.Value) (simd.Quantized, bool) {
-	switch x.Datatype {
-	case graph.QInt8:
-		return simd.Quantized{Signed: true, Zero: x.Quant.ZeroPoint, Lo: -128, Hi: 127}, true
-	case graph.QUInt8:
-		return simd.Quantized{Zero: x.Quant.ZeroPoint, Lo: 0, Hi: 255}, true
-	}
-	return simd.Quantized{}, false
-}
-
-// isBytes reports whether a value consists of bytes with one scale.
-func (e *frame) isBytes(v int) bool {
-	_, ok := bytesAs(&e.graph.Values[v])
-	return ok
-}
-
-// mapsBytes reports whether a node computes bytes from bytes.
-func (e *frame) mapsBytes(n *graph.Node) bool { return e.isBytes(n.In[0]) && e.isBytes(n.Out[0]) }
 
 // int8Elements is the parallel loop of an elementwise node of bytes.
 type int8Elements struct {
@@ -132,11 +113,11 @@ func convert(e *frame, n *graph.Node) loop {
 	switch {
 	case out == graph.QDInt8:
 		return &int8Elements{op: quantizeTokens}
-	case e.mapsBytes(n):
+	case mapsBytes(e.graph, n):
 		return &int8Elements{op: lookUp, f: func(_ *graph.Node, dst, src []float32) { copy(dst, src) }}
-	case e.isBytes(n.In[0]) && out == graph.FP32:
+	case readsBytes(e.graph, n) && out == graph.FP32:
 		return &int8Elements{op: dequantizeAll}
-	case in == graph.FP32 && e.isBytes(n.Out[0]):
+	case in == graph.FP32 && writesBytes(e.graph, n):
 		return &int8Elements{op: quantizeAll}
 	}
 	return e.onFloats(n, &copyFloats{})
@@ -268,15 +249,6 @@ type int8MaxPool struct {
 	out    graph.Shape
 }
 
-// maxPool returns the loop of a max pool.
-func maxPool(e *frame, n *graph.Node) loop {
-	floats := &linePool{}
-	if !e.isBytes(n.In[0]) {
-		return e.onFloats(n, floats)
-	}
-	return &int8MaxPool{floats: decoded{floats}}
-}
-
 func (p *int8MaxPool) bind(e *frame, n *graph.Node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	p.e, p.node, p.out = e, n, out
@@ -328,4 +300,68 @@ func reciprocal(t token, half bool) float32 {
 		x = float16.Fromfloat32(x).Float32()
 	}
 	return x
+}
+
+// tableWork is of functions of bytes.
+func tableWork(w *work, _ *graph.Graph, _ *graph.Node, _ []graph.Shape, _ int) {
+	w.kept = graph.Plus(w.kept, tableBytes)
+}
+
+const tableBytes = 256
+
+// convertWork is of conversions. A dynamically quantized value has a token for each group.
+func convertWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
+	switch {
+	case out.Datatype == graph.QDInt8:
+		w.slot(0, numberBytes(g, n.In[0], s))
+		w.kept = graph.Plus(w.kept, graph.Times(8, s[n.Out[0]].Leading(max(0, s[n.Out[0]].Rank-out.Quant.Nonbatch))))
+	case mapsBytes(g, n):
+		tableWork(w, g, n, s, threads)
+	case readsBytes(g, n) && out.Datatype == graph.FP32, in.Datatype == graph.FP32 && writesBytes(g, n):
+	default:
+		decodeWork(w, g, n, s, threads)
+	}
+}
+
+// byteBinaryWork is of functions of two operands of bytes.
+func byteBinaryWork(w *work, _ *graph.Graph, _ *graph.Node, _ []graph.Shape, _ int) {
+	w.tile = max(w.tile, 2*byteChunk)
+}
+
+// maxPoolWork is of largest bytes: the input with padding. Those with bounds, or windows that are mostly padding, are decoded, too.
+func maxPoolWork(floats workFunc) workFunc {
+	return func(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+		in := s[n.In[0]]
+		var st stage
+		if st.plan(n, in, s[n.Out[0]], -in.Dim[3]&(simd.DotCols-1)) {
+			w.staged = max(w.staged, st.bytes())
+			if n.Min == -graph.Inf && n.Max == graph.Inf {
+				return
+			}
+		}
+		floats(w, g, n, s, threads)
+	}
+}
+
+// dynamicToken maps int8 to the range of x, extended to contain 0, so that an element represents 0
+// exactly (xnn_f32_qd8_asymmetric_quantization_params).
+func dynamicToken(x []float32) token {
+	lo, hi := min(0, simd.Min(x)), max(0, simd.Max(x))
+	const qmin, qmax = -128, 127
+	if hi-lo-(hi-lo) != 0 { // no scale represents NaN or infinities: all elements become NaN
+		return token{scale: float32(math.NaN())}
+	}
+	scale := float32(1)
+	if lo != hi {
+		scale = (qmax - qmin) / (hi - lo)
+	}
+	fromMin, fromMax := float32(lo*scale), float32(hi*scale)
+	zero := float32(qmin - fromMin)
+	if float32(qmin+fromMin)+float32(qmax+fromMax) <= 0 {
+		zero = qmax - fromMax
+	}
+	zero = max(zero, qmin)
+	zero = min(zero, qmax)
+	return token{scale: 1 / scale, zero: int32(math.RoundToEven(float64(zero)))}
 }

@@ -38,14 +38,6 @@ type int8Product struct {
 	tasksPerTile  int // for each tile of rows
 }
 
-// product returns the loop of a node with a filter: one over bytes, or the given one over floats.
-func (e *frame) product(n *graph.Node, floats loop) loop {
-	if w := e.packed.bytes[n.At]; w != nil {
-		return &int8Product{e: e, node: n, int8Weights: w}
-	}
-	return e.onFloats(n, floats)
-}
-
 func (*int8Product) bind(*frame, *graph.Node) {}
 
 // plan plans the product for the unit's shapes.
@@ -366,10 +358,6 @@ func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
 		m, min(ldc, p.n-column))
 }
 
-func (r *requantizer) quantized(signed bool) simd.Quantized {
-	return simd.Quantized{Signed: signed, Zero: r.zero, Lo: r.lo, Hi: r.hi}
-}
-
 // tokenAt returns the token of the dynamically quantized elements that output row at reads.
 func (p *int8Product) tokenAt(at int) token {
 	tokens := p.e.tokens[p.node.In[0]]
@@ -480,16 +468,55 @@ func (p *int8Product) gatherRow(dst []uint8, group, at int) {
 	}
 }
 
-// batchOffset returns the index of the operand's matrix for matrix i of the output.
-func batchOffset(i int, out, operand graph.Shape) int {
-	at, stride := 0, 1
-	for d := 2; d < out.Rank; d++ {
-		index := i % out.FromEnd(d)
-		i /= out.FromEnd(d)
-		if size := operand.FromEnd(d); size > 1 {
-			at += index * stride
-			stride *= size
+// workInt8 adds the work of a product of bytes.
+func workInt8(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ int) {
+	in, out, segments := s[n.In[0]], s[n.Out[0]], 1
+	cols, k := s[n.Out[0]].Last(), filterRows(g, n, s)
+	gathers := false
+	if o := n.Window(); o != nil {
+		var st stage
+		gathers = n.Type.Tag == graph.TagConvTranspose2d || !st.plan(n, in, out, 0)
+		if segments = 2 * o.KernelH * o.KernelW; !gathers && st.needed {
+			w.staged = max(w.staged, st.bytes())
 		}
+		w.kept = graph.Plus(w.kept, graph.Times(st.Cols, in.Dim[3]))
+		cols = o.GroupOut
 	}
-	return at
+	if byNibbles(g, n) {
+		k, group := n.InputChannels(g), nibbleGroup(g, n)
+		row := simd.Nibbles{Groups: k / group, K: group}
+		w.staged = max(w.staged, graph.Times(in.Numel()/k, row.RowBytes()))
+	} else if g.Values[n.In[0]].Arg != graph.None { // its bytes may end with the last element
+		w.staged = max(w.staged, graph.Plus(int64(in.Numel()), overread))
+	}
+	w.kept = graph.Plus(w.kept, graph.Times(8, segments))
+	if byDepth(g, n) {
+		if gathers {
+			w.tile = max(w.tile, graph.Plus(graph.Times(k, in.Dim[3]), overread))
+		}
+		return
+	}
+	rows := out.Numel() / max(1, out.Last())
+	if n.Type.Tag == graph.TagBatchMatrixMultiply {
+		rows, k = out.FromEnd(1), in.Last()
+	}
+	if !gathers {
+		w.kept = graph.Plus(w.kept, graph.Times(8, min(rows, maxTable)))
+	}
+	tile := max(1, min(rows, 64))
+	sums := tile * simd.DotCols * min(max(tileSums/simd.DotCols/tile, 4), graph.RoundUp(cols, simd.DotCols)/simd.DotCols)
+	bytes := graph.Times(8, sums+2*tile)
+	if gathers {
+		bytes = graph.Plus(bytes, graph.Times(tile, graph.RoundUp(k, 4)+4*segments))
+	}
+	w.tile = max(w.tile, bytes)
+}
+
+// filterRows returns how many elements of a filter a column of its products has.
+func filterRows(g *graph.Graph, n *graph.Node, s []graph.Shape) int {
+	if n.Type.Tag == graph.TagDepthwiseConv2d {
+		return n.Window().KernelH * n.Window().KernelW
+	}
+	f := s[n.In[1]]
+	return f.Numel() / max(1, f.Dim[0])
 }

@@ -139,16 +139,17 @@ func nibbleGroup(g *graph.Graph, n *graph.Node) int {
 }
 
 // packInt8 packs a node's weights: those of panels by parts of w, the rest by the returned function, after them.
-func packInt8(g *graph.Graph, w *packWork, n *graph.Node) (*int8Weights, func()) {
+func packInt8(w *packing, n *graph.Node) (*int8Weights, func()) {
+	g := w.graph
 	x, matrices := layoutInt8(g, n)
 	switch {
 	case byDepth(g, n):
 		return x, func() { packDepthwise8(g, x, n) }
 	case byNibbles(g, n):
-		packNibbles(g, w, x, n)
+		packNibbles(w, x, n)
 	default:
 		for m := range matrices {
-			packMatrix(g, w, x, n, m)
+			packMatrix(w, x, n, m)
 		}
 	}
 	if x.dynamic {
@@ -160,7 +161,7 @@ func packInt8(g *graph.Graph, w *packWork, n *graph.Node) (*int8Weights, func())
 // packMatrix packs matrix m of a batch, or the filter of a group: [groups·output channels, kernel H, kernel W, input
 // channels of a group], [output, input channels], or their transposes. Segments are the parts of a window that are
 // contiguous in the input.
-func packMatrix(g *graph.Graph, w *packWork, x *int8Weights, n *graph.Node, m int) {
+func packMatrix(w *packing, x *int8Weights, n *graph.Node, m int) {
 	transposed := n.Flags&graph.FlagTransposeWeights != 0
 	switch {
 	case n.Type.Tag == graph.TagDepthwiseConv2d: // [1, kernel H, kernel W, groups·output channels]
@@ -183,8 +184,8 @@ func int32Filter(g *graph.Graph, v int) func(i int) int16 {
 }
 
 // pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
-func (x *int8Weights) pack(w *packWork, v int, at func(i, j int) int) {
-	read := int32Filter(w.g, v)
+func (x *int8Weights) pack(w *packing, v int, at func(i, j int) int) {
+	read := int32Filter(w.graph, v)
 	x.add(w, func(dst []int8, j int) []int8 {
 		for i := range x.k {
 			element := read(at(i, j))
@@ -199,8 +200,8 @@ func (x *int8Weights) pack(w *packWork, v int, at func(i, j int) int) {
 }
 
 // packColumns is pack for columns that are contiguous in the filter, starting at element from.
-func (x *int8Weights) packColumns(w *packWork, v, from int) {
-	f := &w.g.Values[v]
+func (x *int8Weights) packColumns(w *packing, v, from int) {
+	f := &w.graph.Values[v]
 	if f.Datatype == graph.QUInt8 {
 		x.pack(w, v, func(i, j int) int { return from + j*x.k + i })
 		return
@@ -210,7 +211,7 @@ func (x *int8Weights) packColumns(w *packWork, v, from int) {
 }
 
 // add packs a matrix in segments.
-func (x *int8Weights) add(w *packWork, column func(buffer []int8, j int) []int8) {
+func (x *int8Weights) add(w *packing, column func(buffer []int8, j int) []int8) {
 	segments, k := x.parts(), x.k/x.segments
 	memory := w.cut(simd.DotSize(x.n, segments, k))
 	dot := simd.NewDot(memory, x.n, segments, k)
@@ -256,8 +257,8 @@ func packDepthwise8(g *graph.Graph, w *int8Weights, n *graph.Node) {
 }
 
 // packNibbles packs 4-bit rows of output channels, whose elements have the zero point 8.
-func packNibbles(g *graph.Graph, w *packWork, x *int8Weights, n *graph.Node) {
-	f, groups := &g.Values[n.In[1]], x.k/nibbleGroup(g, n)
+func packNibbles(w *packing, x *int8Weights, n *graph.Node) {
+	f, groups := &w.graph.Values[n.In[1]], x.k/nibbleGroup(w.graph, n)
 	var scales []uint16
 	if f.Datatype == graph.QBInt4 {
 		scales = f.Quant.Blocks
@@ -327,4 +328,38 @@ func dynamicScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
 			copy(w.bias[group*w.columns():], bias[group*w.n:][:w.n])
 		}
 	}
+}
+
+// requantizer converts sums of quantized products to elements of the output.
+type requantizer struct {
+	in, out      float32 // scales
+	zero, lo, hi int32
+}
+
+func (r *requantizer) quantized(signed bool) simd.Quantized {
+	return simd.Quantized{Signed: signed, Zero: r.zero, Lo: r.lo, Hi: r.hi}
+}
+
+func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
+
+// requantizerOf returns the conversion of a node from the scale of its input to that of its output.
+func requantizerOf(g *graph.Graph, n *graph.Node) requantizer {
+	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
+	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
+	switch out.Datatype {
+	case graph.QInt8:
+		r.lo, r.hi = -128, 127
+	case graph.QUInt8:
+		r.lo, r.hi = 0, 255
+	default:
+		return r
+	}
+	lo, hi := r.lo, r.hi
+	if !math.IsInf(float64(n.Min), -1) {
+		r.lo = graph.Quantize(n.Min/r.out, r.zero, lo, hi)
+	}
+	if !math.IsInf(float64(n.Max), 1) {
+		r.hi = graph.Quantize(n.Max/r.out, r.zero, lo, hi)
+	}
+	return r
 }

@@ -117,71 +117,6 @@ type memory struct {
 	kept      int64         // bytes that loops keep between runs
 }
 
-// allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
-// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
-// need not be enough at others.
-func (e *unit) allocate() error {
-	e.forget()
-	w := workAt(e.graph, e.shapes, e.threads())
-	values, loops, inBlocks := e.matchingBlocks(w)
-	if !inBlocks && !e.placement.isFor(e.shapes) {
-		e.placement = placementFor(e.graph, slices.Clone(e.shapes))
-	}
-	own := int64(0)
-	if !inBlocks {
-		own = graph.AlignUp(e.placement.bytes)
-	}
-	at := own
-	if loops == nil {
-		own = graph.Plus(own, w.shared(e.threads()))
-	}
-	if own > 0 || !e.planned.isFor(e.shapes) {
-		needs := needsWith(e.graph, w, e.shapes, e.placement.bytes, e.threads())
-		if err := needs.Check(e.limits); err != nil {
-			return err
-		}
-	}
-	memory := e.arena.allocate(own)
-	if !inBlocks {
-		values = e.placement.cut(memory)
-	}
-	if loops == nil {
-		loops = memory[at:]
-	}
-	e.kept = w.kept
-	e.divide(w, loops)
-	e.assign(values)
-	e.plan()
-	return nil
-}
-
-// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
-// the nodes' loops, nil if that does not.
-func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
-	n := len(e.blocks) - 1
-	if e.planned == nil || n != len(e.planned.items) {
-		return nil, nil, false
-	}
-	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
-		e.placement, values = e.planned, e.blocks[:n]
-	}
-	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
-		loops = e.blocks[n]
-	}
-	return values, loops, inBlocks
-}
-
-// assign sets the bytes of the values between nodes, in the blocks of their items.
-func (e *unit) assign(blocks [][]byte) {
-	for v, at := range e.placement.index {
-		if at == graph.None {
-			continue
-		}
-		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
-		e.data[v] = blocks[at][: n : n+overread]
-	}
-}
-
 // workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
 // at the given shapes.
 func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
@@ -248,17 +183,6 @@ func (a *arena) allocate(bytes int64) []byte {
 	return a.bytes
 }
 
-// int8Work is a worker's working memory for a task.
-type int8Work struct {
-	rows     []int // offsets of rows: in places, or in the product's table
-	offsets  []int
-	sums     []int32
-	floats   []float32
-	zeros    []int32
-	factors  []float32
-	gathered []uint8
-}
-
 // Memory returns the bytes of the arena and of the workers' memory.
 func (a *arena) Memory() int64 {
 	a.mu.Lock()
@@ -269,4 +193,34 @@ func (a *arena) Memory() int64 {
 		n += 8*(cap(w.rows)+cap(w.offsets)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)
 	}
 	return int64(n)
+}
+
+// workAt returns the work of a unit at the given shapes.
+func workAt(g *graph.Graph, s []graph.Shape, threads int) *work {
+	all, own := &work{used: lowering.Span{First: len(g.Nodes), Last: graph.None}}, &work{}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		*own = work{}
+		if f := typeOf(n).work; f != nil {
+			f(own, g, n, s, threads)
+		}
+		if own.shared(threads) > 0 {
+			all.used = lowering.Span{First: min(all.used.First, i), Last: i}
+		}
+		all.add(own)
+	}
+	return all
+}
+
+// needsOf returns the memory of an image and a unit of the Go engine, with values in places.
+func needsOf(g *graph.Graph, p *placement, threads int) graph.Needs {
+	return needsWith(g, workAt(g, p.shapes, threads), p.shapes, p.bytes, threads)
+}
+
+// needsWith returns the memory of an image and a unit with this work and this many bytes of values.
+func needsWith(g *graph.Graph, w *work, s []graph.Shape, values int64, threads int) graph.Needs {
+	n := graph.Needs{Weights: packedForGo(g, s), Timed: graph.Times(8, len(g.Nodes))}
+	n.Shared = graph.Plus(graph.AlignUp(values), w.shared(threads))
+	n.Scratch = graph.Plus(graph.Plus(n.Shared, w.kept), graph.Repeat(threads, w.tile))
+	return n
 }

@@ -9,8 +9,6 @@ import (
 
 // Copies of elements of any datatype, by element size.
 
-func (e *frame) elementSize(v int) int { return e.graph.Values[v].Datatype.Info().Bits / 8 }
-
 // copyBytes copies a value. It does nothing if the two values are the same bytes of an argument.
 type copyBytes struct{}
 

@@ -66,7 +66,7 @@ func TestPackingContinues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &packWork{release: func(*graph.Node) bool { return true }}
+	w := &packing{release: func(*graph.Node) bool { return true }}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w.nodes, w.total = make([]packedNode, 2), 8*goroutineElements
@@ -78,7 +78,7 @@ func TestPackingContinues(t *testing.T) {
 	if err := w.run(ctx, 1); err != nil || ran != 2 {
 		t.Errorf("got %v after %d parts, want both: the first filter was released", err, ran)
 	}
-	w = &packWork{release: func(*graph.Node) bool { return false }, nodes: make([]packedNode, 1), total: 8 * goroutineElements}
+	w = &packing{release: func(*graph.Node) bool { return false }, nodes: make([]packedNode, 1), total: 8 * goroutineElements}
 	w.last = &w.nodes[0]
 	for range 4 {
 		w.part(0, func() { panic("planted") })

@@ -147,7 +147,7 @@ func (e *frame) integers(v int) []float32 {
 		return e.factors(2, v)
 	}
 	x.Quant.Scales, x.Quant.Blocks = ones(x.Quant.Scales, 1), ones(x.Quant.Blocks, 0x3f80)
-	(&frame{graph: &graph.Graph{Values: []graph.Value{x}}, shapes: e.shapes[v:][:1], data: e.data[v:][:1]}).decode(list, 0)
+	(&values{graph: &graph.Graph{Values: []graph.Value{x}}, shapes: e.shapes[v:][:1], data: e.data[v:][:1]}).decode(list, 0)
 	return list
 }
 
@@ -205,7 +205,6 @@ func byteProducts(e *unit) (n int) {
 
 // plainOf returns the plain loop of a node, nil for none.
 func plainOf(n *graph.Node, e *frame) loop {
-	row := typeOf(n)
 	switch f := binaryFuncs[n.Type.Tag]; {
 	case n.Type.Packs:
 		return plainLoop{}
@@ -213,8 +212,8 @@ func plainOf(n *graph.Node, e *frame) loop {
 		return plainTokens{}
 	case n.Type.Tag == graph.TagConvert:
 		return decoded{&copyFloats{}}
-	case row.elements != nil:
-		return decoded{&unaryLoop{f: row.elements, grain: elementsPerRange}}
+	case elements[n.Type.Tag].f != nil:
+		return decoded{&unaryLoop{f: elements[n.Type.Tag].f, grain: elementsPerRange}}
 	case f != nil:
 		return decoded{&binaryLoop{f: f}}
 	case n.Type.Tag == graph.TagMaxPooling2d:

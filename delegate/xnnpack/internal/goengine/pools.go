@@ -25,7 +25,7 @@ func averagePool(e *frame, n *graph.Node) loop { return e.onFloats(n, &linePool{
 
 // globalPool returns the loop of the mean over all pixels of each image.
 func globalPool(e *frame, n *graph.Node) loop {
-	if !e.mapsBytes(n) || n.Min != -graph.Inf || n.Max != graph.Inf {
+	if !mapsBytes(e.graph, n) || n.Min != -graph.Inf || n.Max != graph.Inf {
 		return averagePool(e, n)
 	}
 	return &meanOfBytes{linePool{mean: true}}
@@ -171,4 +171,13 @@ func (s *softmaxRows) run(e *frame, _ *graph.Node) {
 // Range computes rows [lo, hi).
 func (s *softmaxRows) Range(_, lo, hi int) {
 	simd.SoftmaxRows(s.y[lo*s.c:hi*s.c], s.x[lo*s.c:hi*s.c], s.c)
+}
+
+// poolWork is of pools: a line of the input, lists of taps, and what means are divided by.
+func poolWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	decodeWork(w, g, n, s, threads)
+	var p linePool
+	p.plan(n, s[n.In[0]], s[n.Out[0]], n.Type.Tag != graph.TagMaxPooling2d)
+	w.line = max(w.line, graph.Times(4, p.Line()))
+	w.kept = graph.Plus(w.kept, graph.Plus(graph.Times(threads, 8*p.Listed()), graph.Times(4, 1+p.Out[1]+p.Out[2])))
 }

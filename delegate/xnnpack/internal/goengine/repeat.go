@@ -3,7 +3,6 @@ package goengine
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -18,13 +17,11 @@ type repeats struct {
 	valid  bool     // bytes are the results of the last call
 }
 
-var _ lowering.Repeater = (*unit)(nil)
-
-// Repeats implements lowering.Repeater. Without a product or a convolution among the nodes nothing is kept: a copy of a result takes as
-// long as any other node.
-func (e *unit) Repeats(inputs []bool) (bytes int64) {
-	g, r := e.graph, repeats{nodes: make([]bool, len(e.graph.Nodes)), values: make([]bool, len(e.graph.Values))}
-	e.forget()
+// plan finds the nodes that depend on constants and on these inputs alone, and returns the size of their results. Without a product or a
+// convolution among them nothing is kept: a copy of a result takes as long as any other node.
+func (r *repeats) plan(e *values, inputs []bool) (bytes int64) {
+	g := e.graph
+	*r = repeats{nodes: make([]bool, len(g.Nodes)), values: make([]bool, len(g.Values))}
 	fixed, products := make([]bool, len(g.Values)), false
 	for v := range g.Values {
 		x := &g.Values[v]
@@ -46,10 +43,9 @@ func (e *unit) Repeats(inputs []bool) (bytes int64) {
 			}
 		}
 	}
-	if e.results = (repeats{}); !products {
-		return 0
+	if !products {
+		*r = repeats{}
 	}
-	e.results = r
 	for v, kept := range r.values {
 		if kept {
 			bytes += int64(g.Values[v].Datatype.Bytes(e.shapes[v]) + overread)
@@ -58,48 +54,31 @@ func (e *unit) Repeats(inputs []bool) (bytes int64) {
 	return bytes
 }
 
-// Unchanged implements lowering.Repeater.
-func (e *unit) Unchanged(same bool) { e.results.same, e.results.valid = same, e.results.valid && same }
-
-// forget drops what is kept; the values between nodes get other memory before the next call.
-func (e *unit) forget() {
-	if e.results.bytes != nil {
-		e.results.bytes, e.results.valid, e.bound, e.ready = nil, false, false, false
+// keep makes the memory of results, and lets nodes write those between nodes there. It reports whether it did.
+func (r *repeats) keep(e *values) bool {
+	if !r.same || r.bytes != nil || r.nodes == nil {
+		return false
 	}
-}
-
-// keep makes the memory of results, and lets nodes write those between nodes there.
-func (e *unit) keep() {
-	if !e.results.same || e.results.bytes != nil || e.results.nodes == nil {
-		return
-	}
-	e.results.bytes = make([][]byte, len(e.results.values))
-	for v, kept := range e.results.values {
+	r.bytes = make([][]byte, len(r.values))
+	for v, kept := range r.values {
 		if !kept {
 			continue
 		}
 		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
-		e.results.bytes[v] = tensor.AlignedBytes(n + overread)[: n : n+overread]
+		r.bytes[v] = tensor.AlignedBytes(n + overread)[: n : n+overread]
 		if e.graph.Values[v].Arg == graph.None {
-			e.data[v] = e.results.bytes[v]
+			e.data[v] = r.bytes[v]
 		}
 	}
-	e.generation++
+	return true
 }
 
-// node runs a node, or returns its results as they are kept.
-func (e *unit) node(i int) {
-	if e.results.bytes == nil || !e.results.nodes[i] {
-		e.steps[i].run(e)
-		return
-	}
-	if !e.results.valid {
-		e.steps[i].run(e)
-	}
-	for _, v := range e.steps[i].node.Out {
-		switch kept := e.results.bytes[v]; {
+// copy copies the results of a node that the caller reads: to what is kept if the node ran, or else from there.
+func (r *repeats) copy(e *values, n *graph.Node) {
+	for _, v := range n.Out {
+		switch kept := r.bytes[v]; {
 		case e.graph.Values[v].Arg == graph.None || kept == nil:
-		case e.results.valid:
+		case r.valid:
 			copy(e.data[v], kept)
 		default:
 			copy(kept, e.data[v])

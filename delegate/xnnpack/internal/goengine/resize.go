@@ -177,3 +177,11 @@ func resizeSample(n *graph.Node, o, in, m int) samplePoint {
 	lo := min(int(floor), in-1)
 	return samplePoint{lo, min(lo+1, in-1), at - floor}
 }
+
+// resizeWork is of resizes: two lines of the output, and the positions of its pixels.
+func resizeWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	decodeWork(w, g, n, s, threads)
+	out := graph.Params[graph.ResizeParams](n).Shape(s[n.In[0]])
+	w.line = max(w.line, graph.Times(8, out.Dim[2], out.Dim[3]))
+	w.kept = graph.Plus(w.kept, graph.Times(24, out.Dim[2]))
+}

@@ -62,7 +62,9 @@ func (e *unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 			err = e.stopped(ctx, err, recover())
 		}
 	}()
-	e.keep()
+	if e.results.keep(&e.values) {
+		e.generation++
+	}
 	for i := range e.steps {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -102,6 +104,17 @@ func (s *step) run(e *unit) {
 		s.generation = e.generation
 	}
 	s.loop.run(&e.frame, s.node)
+}
+
+// node runs a node, or copies its results as they are kept.
+func (e *unit) node(i int) {
+	kept := e.results.bytes != nil && e.results.nodes[i]
+	if !kept || !e.results.valid {
+		e.steps[i].run(e)
+	}
+	if kept {
+		e.results.copy(&e.values, e.steps[i].node)
+	}
 }
 
 // plan plans the loops for the current shapes.
@@ -173,3 +186,86 @@ func (e *unit) Check(args []*tensor.Value) error {
 
 // Memory returns the bytes that the unit has besides the arena and its blocks.
 func (e *unit) Memory() int64 { return e.kept + e.results.size() }
+
+var _ lowering.Repeater = (*unit)(nil)
+
+// Repeats implements lowering.Repeater.
+func (e *unit) Repeats(inputs []bool) int64 {
+	e.forget()
+	return e.results.plan(&e.values, inputs)
+}
+
+// Unchanged implements lowering.Repeater.
+func (e *unit) Unchanged(same bool) { e.results.same, e.results.valid = same, e.results.valid && same }
+
+// forget drops what is kept; the values between nodes get other memory before the next call.
+func (e *unit) forget() {
+	if e.results.bytes != nil {
+		e.results.bytes, e.results.valid, e.bound, e.ready = nil, false, false, false
+	}
+}
+
+// allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
+// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
+// need not be enough at others.
+func (e *unit) allocate() error {
+	e.forget()
+	w := workAt(e.graph, e.shapes, e.threads())
+	values, loops, inBlocks := e.matchingBlocks(w)
+	if !inBlocks && !e.placement.isFor(e.shapes) {
+		e.placement = placementFor(e.graph, slices.Clone(e.shapes))
+	}
+	own := int64(0)
+	if !inBlocks {
+		own = graph.AlignUp(e.placement.bytes)
+	}
+	at := own
+	if loops == nil {
+		own = graph.Plus(own, w.shared(e.threads()))
+	}
+	if own > 0 || !e.planned.isFor(e.shapes) {
+		needs := needsWith(e.graph, w, e.shapes, e.placement.bytes, e.threads())
+		if err := needs.Check(e.limits); err != nil {
+			return err
+		}
+	}
+	memory := e.arena.allocate(own)
+	if !inBlocks {
+		values = e.placement.cut(memory)
+	}
+	if loops == nil {
+		loops = memory[at:]
+	}
+	e.kept = w.kept
+	e.divide(w, loops)
+	e.assign(values)
+	e.plan()
+	return nil
+}
+
+// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
+// the nodes' loops, nil if that does not.
+func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
+	n := len(e.blocks) - 1
+	if e.planned == nil || n != len(e.planned.items) {
+		return nil, nil, false
+	}
+	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
+		e.placement, values = e.planned, e.blocks[:n]
+	}
+	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
+		loops = e.blocks[n]
+	}
+	return values, loops, inBlocks
+}
+
+// assign sets the bytes of the values between nodes, in the blocks of their items.
+func (e *unit) assign(blocks [][]byte) {
+	for v, at := range e.placement.index {
+		if at == graph.None {
+			continue
+		}
+		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
+		e.data[v] = blocks[at][: n : n+overread]
+	}
+}
