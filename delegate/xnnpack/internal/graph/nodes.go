@@ -156,9 +156,12 @@ const (
 	TagCos                  = 47
 )
 
+// Tags is more than any tag of a node type.
+const Tags = 64
+
 // Tags of the node types that only the Go engine has. Payloads have none of them.
 const (
-	TagSiLU = 252 + iota
+	TagSiLU = 60 + iota
 	TagTable
 	TagRearrange
 	TagResizePlanes

@@ -17,7 +17,7 @@ const NoRows = -1
 type rowRule func(g *Graph, n *Node, s []Shape, rows []int) (dim int, ok bool)
 
 // rowRules are the rules by tag. Nodes of other types are not computed row by row, nor those that rearrange elements for one size.
-var rowRules = [256]rowRule{
+var rowRules = [Tags]rowRule{
 	TagFullyConnected:      fullyConnectedRows,
 	TagBatchMatrixMultiply: matrixRows,
 	TagStaticReshape:       reshapeRows,

@@ -6,16 +6,7 @@ import (
 )
 
 func init() {
-	for tag, op := range map[uint8]xnn.UnaryOperator{
-		graph.TagSigmoid: xnn.Sigmoid, graph.TagFloor: xnn.Floor, graph.TagSquareRoot: xnn.SquareRoot,
-		graph.TagCeiling: xnn.Ceiling, graph.TagHardswish: xnn.Hardswish, graph.TagNegate: xnn.Negate,
-		graph.TagSquare: xnn.Square, graph.TagAbs: xnn.Abs, graph.TagReciprocalSquareRoot: xnn.ReciprocalSquareRoot,
-		graph.TagLog: xnn.Log, graph.TagGelu: xnn.Gelu, graph.TagTanh: xnn.Tanh,
-		graph.TagExp: xnn.Exp, graph.TagSin: xnn.Sine, graph.TagCos: xnn.Cosine,
-	} {
-		types[tag] = nodeType{define: func(b *builder, n *graph.Node) call { return b.unary(op, nil, n) }}
-	}
-	for tag, t := range map[uint8]nodeType{
+	copy(types[:], []nodeType{
 		graph.TagLeakyReLU: {define: withParam(xnn.LeakyReLU), rule: finiteScalar, viaFloats: true},
 		graph.TagELU:       {define: withParam(xnn.ELU), rule: finiteScalar},
 		graph.TagClamp:     {define: defineClamp, rule: every(sameQuantization, boundLimits)},
@@ -60,8 +51,15 @@ func init() {
 		graph.TagConcatenate5: {define: (*builder).concatenate, rule: nativeMove, perInput: true},
 		graph.TagResizeBilinear2D: {define: (*builder).resize, rule: every(nativeMove, resizeLimits), bySize: true,
 			tables: resizeTables, layout: imageChannels, viaFloats: true},
+	})
+	for tag, op := range map[uint8]xnn.UnaryOperator{
+		graph.TagSigmoid: xnn.Sigmoid, graph.TagFloor: xnn.Floor, graph.TagSquareRoot: xnn.SquareRoot,
+		graph.TagCeiling: xnn.Ceiling, graph.TagHardswish: xnn.Hardswish, graph.TagNegate: xnn.Negate,
+		graph.TagSquare: xnn.Square, graph.TagAbs: xnn.Abs, graph.TagReciprocalSquareRoot: xnn.ReciprocalSquareRoot,
+		graph.TagLog: xnn.Log, graph.TagGelu: xnn.Gelu, graph.TagTanh: xnn.Tanh,
+		graph.TagExp: xnn.Exp, graph.TagSin: xnn.Sine, graph.TagCos: xnn.Cosine,
 	} {
-		types[tag] = t
+		types[tag] = nodeType{define: func(b *builder, n *graph.Node) call { return b.unary(op, nil, n) }}
 	}
 }
 
@@ -109,7 +107,7 @@ type nodeType struct {
 }
 
 // Types is the library's table, by tag. The rows refer to it, so init fills it.
-var types [256]nodeType
+var types [graph.Tags]nodeType
 
 // typeOf returns the row of the node's type.
 func typeOf(n *graph.Node) *nodeType { return &types[n.Type.Tag] }
