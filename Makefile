@@ -6,7 +6,7 @@ BENCH    ?= .
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
 RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/load ./cmd/etrun/internal/output ./cmd/etrun/internal/session ./delegate/delegatetest \
-	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine ./delegate/xnnpack/internal/native \
+	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine/... ./delegate/xnnpack/internal/native \
 	./hal/cpu ./hal/ethosu ./runtime/exec ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 # Tests of one goroutine that take long under the race detector, of the source, and of allocations, which are more there.
 RACESKIP := LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \

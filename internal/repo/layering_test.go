@@ -46,17 +46,22 @@ var runtimeImports = map[string][]string{
 	"runtime/pte/ptetest":   {"runtime/pte", "runtime/pte/tree"},
 }
 
-const rooms = "delegate/xnnpack/internal/"
+const rooms, loops = "delegate/xnnpack/internal/", "delegate/xnnpack/internal/goengine/"
 
 // roomImports contains the packages of delegate/xnnpack that each of them may import. The engines and lowering do not
 // know each other; the package itself composes them.
 var roomImports = map[string][]string{
-	"delegate/xnnpack": {rooms + "native", rooms + "goengine", rooms + "lowering", rooms + "quantize", rooms + "cost", rooms + "graph"},
-	rooms + "native":   {rooms + "cost", rooms + "graph"},
-	rooms + "goengine": {rooms + "cost", rooms + "graph"},
-	rooms + "lowering": {rooms + "cost", rooms + "graph"},
+	"delegate/xnnpack": {rooms + "native", rooms + "goengine", rooms + "lowering", rooms + "quantize", rooms + "graph"},
+	rooms + "native":   {rooms + "graph"},
+	rooms + "goengine": {loops + "floats", loops + "integers", loops + "moves", loops + "frame", loops + "filters", loops + "numbers", rooms + "graph"},
+	loops + "floats":   {loops + "frame", loops + "filters", loops + "numbers", rooms + "graph"},
+	loops + "integers": {loops + "frame", loops + "filters", loops + "numbers", rooms + "graph"},
+	loops + "moves":    {loops + "frame", rooms + "graph"},
+	loops + "frame":    {loops + "filters", loops + "numbers", rooms + "graph"},
+	loops + "filters":  {loops + "numbers", rooms + "graph"},
+	loops + "numbers":  {rooms + "graph"},
+	rooms + "lowering": {rooms + "graph"},
 	rooms + "quantize": {rooms + "graph"},
-	rooms + "cost":     {rooms + "graph"},
 	rooms + "graph":    nil,
 	// for tests
 	rooms + "graphtest": {rooms + "graph"},

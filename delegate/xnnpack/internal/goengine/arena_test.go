@@ -46,7 +46,7 @@ func TestArena(t *testing.T) {
 	}
 	first := &units[0].arena.bytes[0]
 	for i, u := range units {
-		if v := u.graph.Nodes[0].Out[0]; &u.data[v][0] != first {
+		if v := u.Graph.Nodes[0].Out[0]; &u.Data[v][0] != first {
 			t.Errorf("unit %d: the intermediate value is not in the shared scratch", i)
 		}
 	}

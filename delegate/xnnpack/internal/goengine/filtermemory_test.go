@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
@@ -14,10 +15,10 @@ import (
 func TestFilterMemory(t *testing.T) {
 	for _, cols := range []int{8, 512} {
 		m := mustCompile(t, chainGraph(cols))
-		if own := m.packed.memory != nil; own != (cols == 512) {
+		if own := m.packed.Memory != nil; own != (cols == 512) {
 			t.Errorf("%d columns: separate pages: got %v, want %v", cols, own, cols == 512)
 		}
-		memory := m.packed.memory
+		memory := m.packed.Memory
 		u := newUnit(m, delegate.Instance{})
 		args := graphtest.NewMaker(1).Arguments(m.Graph)
 		mustExecute(t, u, args)
@@ -32,12 +33,12 @@ func TestFilterMemory(t *testing.T) {
 			t.Errorf("%d columns: got %v, want %v", cols, got, want)
 		}
 		u.Close()
-		if memory != nil && len(memory.pages.Bytes()) == 0 {
+		if memory != nil && len(memory.Bytes()) == 0 {
 			t.Error("filter memory is unmapped while a unit uses it")
 		}
 		memory.Close()
 		memory.Close() // a second call has no effect
-		if memory != nil && memory.pages.Bytes() != nil {
+		if memory != nil && memory.Bytes() != nil {
 			t.Error("filter memory is still mapped after close")
 		}
 	}
@@ -53,16 +54,16 @@ func TestPanelElements(t *testing.T) {
 		}
 		for i := range m.Graph.Nodes {
 			n, size := &m.Graph.Nodes[i], 0
-			if f := m.packed.floats[i]; f != nil {
-				for _, p := range f.panels {
+			if f := m.packed.Floats[i]; f != nil {
+				for _, p := range f.Panels {
 					size += p.Size()
 				}
-				if f.winograd != nil {
-					for _, p := range f.winograd.matrices {
+				if f.Winograd != nil {
+					for _, p := range f.Winograd.Matrices {
 						size += p.Size()
 					}
 				}
-				if want := panelElements(m.Graph, n, m.Shapes); size != want {
+				if want := filters.PanelElements(m.Graph, n, m.Shapes); size != want {
 					t.Errorf("%s: got panels of %d elements, want %d", s.Name, size, want)
 				}
 			}

@@ -57,7 +57,7 @@ func TestFirstRunPacksNothing(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				mustExecute(t, u, args)
 				runtime.ReadMemStats(&after)
-				scratch := uint64(needsOf(u.graph, u.placement, 1).Scratch)
+				scratch := uint64(needsOf(u.Graph, u.placement, 1).Scratch)
 				if n := after.TotalAlloc - before.TotalAlloc; n > scratch+1<<18 {
 					t.Errorf("the first run of a unit allocates %d bytes, its working memory has %d", n, scratch)
 				}

@@ -150,13 +150,13 @@ func TestPixelBlocksOfSizes(t *testing.T) {
 		mustExecute(t, plain, want)
 		name := fmt.Sprint("sizes ", got[0].Tensor.Sizes)
 		sameResult(t, name, got[1].Tensor, want[1].Tensor, false)
-		w := n.Windows(fast.shapes[n.In[0]], fast.shapes[n.Out[0]])
+		w := n.Windows(fast.Shapes[n.In[0]], fast.Shapes[n.Out[0]])
 		if !w.Winograd() {
 			blocks[0]++
 			continue
 		}
 		blocks[1]++
-		if need := needsOf(fast.graph, fast.placement, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
+		if need := needsOf(fast.Graph, fast.placement, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
 			t.Errorf("%s: %d bytes are estimated, of %d elements on each of two threads", name, need.Shared, w.WinogradWork())
 		}
 	}

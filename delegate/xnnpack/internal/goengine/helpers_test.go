@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -54,12 +55,12 @@ func setPackedVersion(n int) (restore func()) {
 
 // panelsOf returns the memory for the panels of a graph, packed.
 func panelsOf(m *Image) []byte {
-	w := newPacking(m.Graph, m.Shapes, nil)
-	if m.packed.memory == nil {
+	w := filters.NewPacking(m.Graph, m.Shapes, nil)
+	if m.packed.Memory == nil {
 		return nil
 	}
-	data := m.packed.memory.pages.Bytes()
-	return data[int64(len(data))-w.size:]
+	data := m.packed.Memory.Bytes()
+	return data[int64(len(data))-w.Size:]
 }
 
 // compilation returns the compilation of a graph.

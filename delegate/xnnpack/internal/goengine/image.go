@@ -2,14 +2,22 @@ package goengine
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/floats"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -19,8 +27,8 @@ type Image struct {
 	placement *placement  // of values between nodes, at the declared sizes; nil if units plan their own
 	memory    graph.Needs // at the declared sizes
 	packOnce  sync.Once
-	packed    *packed // nil until the constants are packed
-	CacheNote string  // where the packed constants are, if a cache is requested
+	packed    *filters.Packed // nil until the constants are packed
+	CacheNote string          // where the packed constants are, if a cache is requested
 }
 
 // NewImage fuses the graph, plans its memory and packs its constants, or reads them from the cache. The image has a graph of its
@@ -31,7 +39,7 @@ func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCach
 		own.Graph, own.Shapes = c.Graph.FusedForGo(c.Shapes, evaluate)
 	}
 	m := &Image{Compilation: &own}
-	if err := checkPools(m.Graph, m.Shapes); err != nil {
+	if err := floats.CheckPools(m.Graph, m.Shapes); err != nil {
 		return nil, err
 	}
 	m.placement = placementFor(m.Graph, m.Shapes)
@@ -63,9 +71,9 @@ func evaluate(g *graph.Graph, args []*tensor.Value) error {
 
 // constants returns the packed constants. Where the library runs the graph, they are packed for the first call that it
 // does not run.
-func (m *Image) constants() *packed {
+func (m *Image) constants() *filters.Packed {
 	m.packOnce.Do(func() {
-		m.packed, _ = packConstants(context.Background(), m.Graph, m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
+		m.packed, _ = filters.Pack(context.Background(), m.Graph, m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
 	})
 	return m.packed
 }
@@ -85,7 +93,7 @@ func (m *Image) Facts() [][2]string { return nil }
 // Close frees the packed constants.
 func (m *Image) Close() {
 	if m.packed != nil {
-		m.packed.memory.Close()
+		m.packed.Memory.Close()
 	}
 }
 
@@ -118,34 +126,34 @@ func (m *Image) Workspace() *lowering.Workspace {
 }
 
 // packCached packs the constants of an image, or reads the panels from a file of the cache. The note says where they are.
-func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed, note string, err error) {
-	w := newPacking(m.Graph, m.Shapes, m.releaseFilters())
+func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *filters.Packed, note string, err error) {
+	w := filters.NewPacking(m.Graph, m.Shapes, m.releaseFilters())
 	pack := func() (err error) {
-		p, err = w.pack(ctx, m.InstanceThreads())
+		p, err = w.Pack(ctx, m.InstanceThreads())
 		return err
 	}
-	if w.size < packedLeast {
+	if w.Size < packedLeast {
 		c.Folder = ""
 	}
 	note, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".gopacked", DependsOn: packedFor, Pack: pack,
-		Open:  func(folder *os.Root, name string) error { return w.open(ctx, folder, name, c.Map) },
-		Write: w.write})
+		Open:  func(folder *os.Root, name string) error { return w.Open(ctx, folder, name, c.Map) },
+		Write: w.Write})
 	return p, note, err
 }
 
 // newUnit creates a unit of an image.
 func newUnit(m *Image, in delegate.Instance) *unit {
 	e := &unit{
-		frame:  frame{values: constantsOf(m.Graph, slices.Clone(m.Shapes)), packed: m.constants(), pool: in.Pool},
+		Frame:  frame.Frame{Values: numbers.ConstantsOf(m.Graph, slices.Clone(m.Shapes)), Packed: m.constants(), Pool: in.Pool},
 		memory: memory{arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.placement, placement: m.placement},
 		limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
 	}
 	for i := range e.steps {
 		n := &m.Graph.Nodes[i]
-		e.steps[i] = step{node: n, loop: typeOf(n).loop(&e.frame, n)}
+		e.steps[i] = step{node: n, loop: typeOf(m.Graph, n).loop(&e.Frame, n)}
 	}
 	if m.placement != nil && !m.HasDynamicArgs() && e.blocks == nil {
-		e.arena.expect(needsOf(m.Graph, m.placement, e.threads()).Shared) // an image is planned for the threads of most instances
+		e.arena.expect(needsOf(m.Graph, m.placement, e.Threads()).Shared) // an image is planned for the threads of most instances
 	}
 	if m.placement != nil && e.blocks != nil {
 		e.worked = workBlock(m.Graph, m.placement.shapes, m.InstanceThreads()).Span
@@ -157,4 +165,16 @@ func newUnit(m *Image, in delegate.Instance) *unit {
 		e.prepare()
 	}
 	return e
+}
+
+// packedVersion is increased with every change of what panels contain. packedLeast is the size of panels from which reading a file
+// is faster than packing. Tests set them.
+var (
+	packedVersion       = 6
+	packedLeast   int64 = 64 << 10
+)
+
+// packedFor writes what panels depend on besides the graph.
+func packedFor(h io.Writer) {
+	fmt.Fprintln(h, "go engine", packedVersion, runtime.GOARCH, simd.PackedLayout())
 }

@@ -71,7 +71,7 @@ func multipliesExactly(g *graph.Graph, products int) bool {
 		if !n.Type.Packs {
 			continue
 		}
-		if products--; !hasQuantizedInput(g, n) || g.Values[n.In[1]].Datatype == graph.QBInt4 {
+		if products--; g.Values[n.In[0]].Datatype.IsFloat() || g.Values[n.In[1]].Datatype == graph.QBInt4 {
 			return false
 		}
 	}

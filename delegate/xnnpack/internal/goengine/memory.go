@@ -8,6 +8,9 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -23,7 +26,7 @@ type placement struct {
 
 // placementFor computes the places at the given shapes.
 func placementFor(g *graph.Graph, s []graph.Shape) *placement {
-	list, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
+	list, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + numbers.Overread) }, true)
 	p := &placement{shapes: s, index: index, items: list}
 	p.bytes = p.pack()
 	return p
@@ -99,7 +102,7 @@ func (p *placement) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bo
 			continue
 		}
 		n := g.Values[v].Datatype.Bytes(s[v])
-		if sizes[at] > 0 && sizes[at] != n || n+overread > len(blocks[at]) {
+		if sizes[at] > 0 && sizes[at] != n || n+numbers.Overread > len(blocks[at]) {
 			return false
 		}
 		sizes[at] = n
@@ -121,10 +124,10 @@ type memory struct {
 // at the given shapes.
 func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
 	w, last := workAt(g, s, threads), len(g.Nodes)-1
-	if w.used.Last < w.used.First {
+	if w.Used.Last < w.Used.First {
 		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
 	}
-	return lowering.Block{Bytes: w.shared(threads), Span: w.used}
+	return lowering.Block{Bytes: w.Shared(threads), Span: w.Used}
 }
 
 // arena is the memory of intermediate values in the Go engine, and of its loops, for units that have
@@ -135,7 +138,7 @@ type arena struct {
 	mu    sync.Mutex
 	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
 	bytes []byte
-	work  []int8Work // of the workers
+	work  []frame.Int8Work // of the workers
 }
 
 // arenaKey is the key of the arena in a [delegate.Scratch].
@@ -154,11 +157,11 @@ func arenaIn(s *delegate.Scratch) *arena {
 }
 
 // workers returns the working memory of at least n workers for products of bytes.
-func (a *arena) workers(n int) []int8Work {
+func (a *arena) workers(n int) []frame.Int8Work {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.work) < n {
-		a.work = make([]int8Work, n)
+		a.work = make([]frame.Int8Work, n)
 	}
 	return a.work
 }
@@ -190,24 +193,24 @@ func (a *arena) Memory() int64 {
 	n := cap(a.bytes)
 	for i := range a.work {
 		w := &a.work[i]
-		n += 8*(cap(w.rows)+cap(w.offsets)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)
+		n += 8*(cap(w.Rows)+cap(w.Offsets)) + 4*(cap(w.Sums)+cap(w.Floats)+cap(w.Zeros)+cap(w.Factors)) + cap(w.Gathered)
 	}
 	return int64(n)
 }
 
 // workAt returns the work of a unit at the given shapes.
-func workAt(g *graph.Graph, s []graph.Shape, threads int) *work {
-	all, own := &work{used: lowering.Span{First: len(g.Nodes), Last: graph.None}}, &work{}
+func workAt(g *graph.Graph, s []graph.Shape, threads int) *frame.Work {
+	all, own := &frame.Work{Used: lowering.Span{First: len(g.Nodes), Last: graph.None}}, &frame.Work{}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		*own = work{}
-		if f := typeOf(n).work; f != nil {
+		*own = frame.Work{}
+		if f := typeOf(g, n).work; f != nil {
 			f(own, g, n, s, threads)
 		}
-		if own.shared(threads) > 0 {
-			all.used = lowering.Span{First: min(all.used.First, i), Last: i}
+		if own.Shared(threads) > 0 {
+			all.Used = lowering.Span{First: min(all.Used.First, i), Last: i}
 		}
-		all.add(own)
+		all.Add(own)
 	}
 	return all
 }
@@ -218,9 +221,9 @@ func needsOf(g *graph.Graph, p *placement, threads int) graph.Needs {
 }
 
 // needsWith returns the memory of an image and a unit with this work and this many bytes of values.
-func needsWith(g *graph.Graph, w *work, s []graph.Shape, values int64, threads int) graph.Needs {
-	n := graph.Needs{Weights: packedForGo(g, s), Timed: graph.Times(8, len(g.Nodes))}
-	n.Shared = graph.Plus(graph.AlignUp(values), w.shared(threads))
-	n.Scratch = graph.Plus(graph.Plus(n.Shared, w.kept), graph.Repeat(threads, w.tile))
+func needsWith(g *graph.Graph, w *frame.Work, s []graph.Shape, values int64, threads int) graph.Needs {
+	n := graph.Needs{Weights: filters.PackedBytes(g, s), Timed: graph.Times(8, len(g.Nodes))}
+	n.Shared = graph.Plus(graph.AlignUp(values), w.Shared(threads))
+	n.Scratch = graph.Plus(graph.Plus(n.Shared, w.Kept), graph.Repeat(threads, w.Tile))
 	return n
 }

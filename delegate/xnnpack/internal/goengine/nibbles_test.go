@@ -91,13 +91,13 @@ func TestFourBitProducts(t *testing.T) {
 func checkMemoryOf(t *testing.T, name string, g *graph.Graph, pool *cpu.Pool) {
 	t.Helper()
 	e := mustUnit(t, g, delegate.Instance{Pool: pool})
-	args := graphtest.NewMaker(1).Arguments(e.graph)
+	args := graphtest.NewMaker(1).Arguments(e.Graph)
 	mustExecute(t, e, args)
-	if !cpu.Overlap(e.staged, e.arena.bytes) {
-		t.Errorf("%s: %d bytes of packed activations are outside of the arena", name, len(e.staged))
+	if !cpu.Overlap(e.Staged, e.arena.bytes) {
+		t.Errorf("%s: %d bytes of packed activations are outside of the arena", name, len(e.Staged))
 	}
-	structures := int64(2<<10) * int64(1+len(e.graph.Nodes)) // of nodes and their values, which are not estimated
-	if got, need := ownedBytes(e), needsOf(e.graph, e.placement, pool.Size()); got > need.Scratch+need.Weights+structures {
+	structures := int64(2<<10) * int64(1+len(e.Graph.Nodes)) // of nodes and their values, which are not estimated
+	if got, need := ownedBytes(e), needsOf(e.Graph, e.placement, pool.Size()); got > need.Scratch+need.Weights+structures {
 		t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", name, got, need.Scratch, need.Weights)
 	}
 	if !graphtest.RaceDetector {
@@ -118,7 +118,7 @@ func TestFourBitRowsAlone(t *testing.T) {
 		one.rows = 1
 		all := mustUnit(t, f.graph(uint64(i)), delegate.Instance{})
 		single := mustUnit(t, one.graph(uint64(i)), delegate.Instance{})
-		args, row := graphtest.NewMaker(3).Arguments(all.graph), graphtest.NewMaker(3).Arguments(single.graph)
+		args, row := graphtest.NewMaker(3).Arguments(all.Graph), graphtest.NewMaker(3).Arguments(single.Graph)
 		mustExecute(t, all, args)
 		for r := range f.rows {
 			copy(row[0].Tensor.Data, args[0].Tensor.Data[4*r*f.channels:])
@@ -168,13 +168,13 @@ func TestFourBitInterrupted(t *testing.T) {
 		alone := mustUnit(t, g, delegate.Instance{})
 		for nodes := range len(g.Nodes) {
 			seed := uint64(7 + nodes)
-			stopped := graphtest.NewMaker(seed + 1).Arguments(alone.graph)
-			args, want := graphtest.NewMaker(seed).Arguments(alone.graph), graphtest.NewMaker(seed).Arguments(alone.graph)
+			stopped := graphtest.NewMaker(seed + 1).Arguments(alone.Graph)
+			args, want := graphtest.NewMaker(seed).Arguments(alone.Graph), graphtest.NewMaker(seed).Arguments(alone.Graph)
 			if err := units[i].Execute(&stopsAfter{context.Background(), nodes}, stopped); !errors.Is(err, context.Canceled) {
 				t.Fatalf("%+v, stopped before node %d: got %v", f, nodes, err)
 			}
 			other := (i + 1) % len(units)
-			mustExecute(t, units[other], graphtest.NewMaker(seed).Arguments(units[other].graph))
+			mustExecute(t, units[other], graphtest.NewMaker(seed).Arguments(units[other].Graph))
 			if err := units[i].SetProfiling(nodes%2 == 1); err != nil {
 				t.Fatal(err)
 			}

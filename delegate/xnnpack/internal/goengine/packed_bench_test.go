@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
@@ -25,12 +26,12 @@ func BenchmarkPackConstants(b *testing.B) {
 			for b.Loop() {
 				for threads := 1; threads <= 2; threads++ {
 					start := time.Now()
-					p, err := packConstants(context.Background(), g, s, threads, func(*graph.Node) bool { return false })
+					p, err := filters.Pack(context.Background(), g, s, threads, func(*graph.Node) bool { return false })
 					best[threads] = min(best[threads], time.Since(start))
 					if err != nil {
 						b.Fatal(err)
 					}
-					p.memory.Close()
+					p.Memory.Close()
 				}
 			}
 			b.ReportMetric(float64(best[1])/float64(best[2]), "×one-thread")

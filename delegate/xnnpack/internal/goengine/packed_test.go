@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
-// TestPackingEnds checks that packing ends with its context, with the cause, and that several threads pack the same as one.
+// TestPackingEnds checks that packing ends with its context, with the cause, and that several threads pack the same as one,
+// and all the same once a filter is released.
 func TestPackingEnds(t *testing.T) {
 	for name, g := range largeFilters() {
 		t.Run(name, func(t *testing.T) {
@@ -25,13 +27,13 @@ func TestPackingEnds(t *testing.T) {
 			reason := errors.New("no longer wanted")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(reason)
-			if p, err := packConstants(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
+			if p, err := filters.Pack(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
 				t.Errorf("got %v and %v, want %v", p, err, reason)
 			}
 			var outputs [2][]float64
 			for k, threads := range []int{1, 3} {
 				done := 0
-				p, err := packConstants(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return false })
+				p, err := filters.Pack(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return threads > 1 })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -52,47 +54,6 @@ func TestPackingEnds(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestPackingContinues checks that packing ends all the same once a filter is released, although its context ends, and
-// that a panic in another goroutine is one of the caller.
-func TestPackingContinues(t *testing.T) {
-	g := largeFilters()["bytes"]
-	for i := range g.Nodes {
-		g.Nodes[i].At = i
-	}
-	s, err := g.Declared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &packing{release: func(*graph.Node) bool { return true }}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	w.nodes, w.total = make([]packedNode, 2), 8*goroutineElements
-	ran := 0
-	for i := range w.nodes {
-		w.nodes[i].finish, w.last = cancel, &w.nodes[i]
-		w.part(0, func() { ran++ })
-	}
-	if err := w.run(ctx, 1); err != nil || ran != 2 {
-		t.Errorf("got %v after %d parts, want both: the first filter was released", err, ran)
-	}
-	w = &packing{release: func(*graph.Node) bool { return false }, nodes: make([]packedNode, 1), total: 8 * goroutineElements}
-	w.last = &w.nodes[0]
-	for range 4 {
-		w.part(0, func() { panic("planted") })
-	}
-	func() {
-		defer func() {
-			if fault := recover(); fault != "planted" {
-				t.Errorf("got panic %v, want the part's", fault)
-			}
-		}()
-		_ = w.run(context.Background(), 3)
-	}()
-	if p, err := packConstants(context.Background(), g, s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
-		t.Error(err)
 	}
 }
 

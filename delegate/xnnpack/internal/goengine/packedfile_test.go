@@ -53,7 +53,7 @@ func TestPackedFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			clear(file[packedHeader:])
+			clear(file[64:])
 			seal(file)
 			replaceFile(t, path, file)
 			m, got := openPacked(t, g, graph.WeightsCache{Folder: folder, Map: true})
@@ -169,7 +169,7 @@ func TestPackedFileDamaged(t *testing.T) {
 	list := []damage{
 		{"empty", func(b []byte) []byte { return nil }},
 		{"only the magic", func(b []byte) []byte { return b[:8] }},
-		{"only the header", func(b []byte) []byte { return b[:packedHeader] }},
+		{"only the header", func(b []byte) []byte { return b[:64] }},
 		{"short", func(b []byte) []byte { return b[:len(b)-1] }},
 		{"half", func(b []byte) []byte { return b[:len(b)/2] }},
 		{"long", func(b []byte) []byte { return append(b, 0) }},

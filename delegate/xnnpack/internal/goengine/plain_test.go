@@ -4,6 +4,9 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/floats"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -24,24 +27,24 @@ type plainProduct struct {
 	token              func(at int) int        // the group of dynamically quantized elements of row at, of so many
 }
 
-func plainOfNode(e *frame, n *graph.Node) plainProduct {
-	x, in, out := e.factors(0, n.In[0]), e.shapes[n.In[0]], e.shapes[n.Out[0]]
+func plainOfNode(e *frame.Frame, n *graph.Node) plainProduct {
+	x, in, out := factors(e, 0, n.In[0]), e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
 	flipped := n.Flags&graph.FlagTransposeWeights != 0
 	p := plainProduct{rows: out.Numel() / out.Last(), groups: 1, k: in.Last(), n: out.Last(), matrices: 1}
-	p.token = func(at int) int { return at * len(e.tokens[n.In[0]]) / p.rows }
+	p.token = func(at int) int { return at * len(e.Tokens[n.In[0]]) / p.rows }
 	p.matrix = func(group, _ int) int { return group }
 	switch w := n.Window(); {
 	case n.Type.Tag == graph.TagBatchMatrixMultiply:
-		m, b := out.FromEnd(1), e.shapes[n.In[1]]
+		m, b := out.FromEnd(1), e.Shapes[n.In[1]]
 		p.matrices, flipped = b.Leading(b.Rank-2), !flipped
-		p.token = func(at int) int { return batchOffset(at/m, out, in)*m + at%m }
-		p.matrix = func(_, at int) int { return batchOffset(at/m, out, b) }
+		p.token = func(at int) int { return frame.BatchOffset(at/m, out, in)*m + at%m }
+		p.matrix = func(_, at int) int { return frame.BatchOffset(at/m, out, b) }
 		p.row = func(dst []float32, _, at int) { copy(dst, x[p.token(at)*p.k:]) }
 	case w == nil:
-		p.k = n.InputChannels(e.graph)
+		p.k = n.InputChannels(e.Graph)
 		p.row = func(dst []float32, _, at int) { copy(dst, x[at*p.k:]) }
 	default:
-		windows := rowsOf(n, in, out, x)
+		windows := frame.RowsOf(n, in, out, x)
 		p.groups, p.matrices, p.k, p.n = w.Groups, w.Groups, w.KernelH*w.KernelW*w.GroupIn, w.GroupOut
 		p.row = func(dst []float32, group, at int) { windows.Gather(dst, group, at, 0, 0) }
 	}
@@ -54,46 +57,48 @@ func plainOfNode(e *frame, n *graph.Node) plainProduct {
 	return p
 }
 
-func (plainLoop) bind(*frame, *graph.Node) {}
+func (plainLoop) Bind(*frame.Frame, *graph.Node) {}
 
-func (plainLoop) run(e *frame, n *graph.Node) {
-	p, weights := plainOfNode(e, n), e.integers(n.In[1])
+func (plainLoop) Compute(e *frame.Frame, n *graph.Node) {
+	p, weights := plainOfNode(e, n), integerWeights(e, n.In[1])
 	columns, row := make([]float32, p.matrices*p.n*p.k), make([]float32, p.k)
 	for i := range columns {
 		columns[i] = weights[p.weight(i/p.k/p.n, i%p.k, i/p.k%p.n)]
 	}
-	out := e.graph.Values[n.Out[0]].Datatype
+	out := e.Graph.Values[n.Out[0]].Datatype
 	quantized := out == graph.QInt8 || out == graph.QUInt8
-	y, bias := e.result(n.Out[0]), make([]float32, p.groups*p.n)
+	y, bias := e.Result(n.Out[0]), make([]float32, p.groups*p.n)
 	if !quantized && len(n.In) > 2 && n.In[2] != graph.None {
-		e.decode(bias, n.In[2])
+		e.Decode(bias, n.In[2])
 	}
 	for at := range p.rows * p.groups {
 		p.row(row, at%p.groups, at/p.groups)
 		for j := range p.n {
 			column := columns[(p.matrix(at%p.groups, at/p.groups)*p.n+j)*p.k:][:p.k]
-			sum, to := e.plainSum(n, row, column, at%p.groups*p.n+j), at*p.n+j
+			sum, to := plainSum(e, n, row, column, at%p.groups*p.n+j), at*p.n+j
 			if quantized {
-				e.data[n.Out[0]][to] = e.requantized(n, sum, at%p.groups*p.n+j)
+				e.Data[n.Out[0]][to] = requantized(e, n, sum, at%p.groups*p.n+j)
 			} else {
-				y[to] = e.plainNumber(n, float32(sum), at%p.groups*p.n+j, p.token(at/p.groups)) + bias[at%p.groups*p.n+j]
+				y[to] = plainNumber(e, n, float32(sum), at%p.groups*p.n+j, p.token(at/p.groups)) + bias[at%p.groups*p.n+j]
 			}
 		}
 	}
 	if quantized {
 		return
 	}
-	boundFloats(n, y)
-	finishNode(n, y, 1, len(y), 0, len(y))
-	e.store(n.Out[0])
+	frame.BoundFloats(n, y)
+	if n.Then != nil {
+		frame.Elements[n.Then.Type.Tag].Apply(n.Then, y, y)
+	}
+	e.Store(n.Out[0])
 }
 
 // exactTerms is of how many products of 8-bit numbers sums are exact in float32.
 const exactTerms = 512
 
 // plainSum multiplies a row by a column of a channel. Elements of groups are multiplied by their scales.
-func (e *frame) plainSum(n *graph.Node, row, column []float32, channel int) (sum float64) {
-	q := &e.graph.Values[n.In[1]].Quant
+func plainSum(e *frame.Frame, n *graph.Node, row, column []float32, channel int) (sum float64) {
+	q := &e.Graph.Values[n.In[1]].Quant
 	step := exactTerms
 	if len(q.Blocks) > 0 {
 		step = q.GroupSize
@@ -124,30 +129,31 @@ func plainScale(x *graph.Value, channel int) float32 {
 }
 
 // requantized returns the element of a sum of a channel.
-func (e *frame) requantized(n *graph.Node, sum float64, channel int) byte {
+func requantized(e *frame.Frame, n *graph.Node, sum float64, channel int) byte {
 	if n.In[2] != graph.None {
-		sum += float64(tensor.View[int32](e.data[n.In[2]])[channel])
+		sum += float64(tensor.View[int32](e.Data[n.In[2]])[channel])
 	}
-	r := requantizerOf(e.graph, n)
-	return byte(graph.Quantize(float32(sum)*r.scale(plainScale(&e.graph.Values[n.In[1]], channel)), r.zero, r.lo, r.hi))
+	r := numbers.RequantizerOf(e.Graph, n)
+	q := r.Quantized(true)
+	return byte(graph.Quantize(float32(sum)*r.Scale(plainScale(&e.Graph.Values[n.In[1]], channel)), q.Zero, q.Lo, q.Hi))
 }
 
 // plainNumber returns the number of a sum of a channel, without the bias.
-func (e *frame) plainNumber(n *graph.Node, sum float32, channel, token int) float32 {
-	if e.graph.Values[n.In[0]].Datatype == graph.QDInt8 {
-		sum *= e.tokens[n.In[0]][token].scale
+func plainNumber(e *frame.Frame, n *graph.Node, sum float32, channel, token int) float32 {
+	if e.Graph.Values[n.In[0]].Datatype == graph.QDInt8 {
+		sum *= e.Tokens[n.In[0]][token].Scale
 	}
-	return float32(sum * plainScale(&e.graph.Values[n.In[1]], channel))
+	return float32(sum * plainScale(&e.Graph.Values[n.In[1]], channel))
 }
 
-// integers returns the weights of a filter: integers, less the zero point, if they are quantized.
-func (e *frame) integers(v int) []float32 {
-	x, list := e.graph.Values[v], make([]float32, e.shapes[v].Numel())
+// integerWeights returns the weights of a filter: integers, less the zero point, if they are quantized.
+func integerWeights(e *frame.Frame, v int) []float32 {
+	x, list := e.Graph.Values[v], make([]float32, e.Shapes[v].Numel())
 	if len(x.Quant.Blocks)+len(x.Quant.Scales) == 0 {
-		return e.factors(2, v)
+		return factors(e, 2, v)
 	}
 	x.Quant.Scales, x.Quant.Blocks = ones(x.Quant.Scales, 1), ones(x.Quant.Blocks, 0x3f80)
-	(&values{graph: &graph.Graph{Values: []graph.Value{x}}, shapes: e.shapes[v:][:1], data: e.data[v:][:1]}).decode(list, 0)
+	(&numbers.Values{Graph: &graph.Graph{Values: []graph.Value{x}}, Shapes: e.Shapes[v:][:1], Data: e.Data[v:][:1]}).Decode(list, 0)
 	return list
 }
 
@@ -163,20 +169,20 @@ func ones[T any](scales []T, one T) []T {
 // plainTokens quantizes groups of elements, each with its own scale.
 type plainTokens struct{}
 
-func (plainTokens) bind(*frame, *graph.Node) {}
+func (plainTokens) Bind(*frame.Frame, *graph.Node) {}
 
-func (plainTokens) run(e *frame, n *graph.Node) {
-	v, x, half := n.Out[0], e.load(0, n.In[0]), e.graph.Values[n.In[0]].Datatype == graph.FP16
-	s := e.shapes[v]
-	groups := s.Leading(s.Rank - e.graph.Values[v].Quant.Nonbatch)
-	e.tokens[v] = pack.Grow(e.tokens[v], groups)
-	out, size := tensor.View[int8](e.data[v]), len(x)/groups
+func (plainTokens) Compute(e *frame.Frame, n *graph.Node) {
+	v, x, half := n.Out[0], e.Load(0, n.In[0]), e.Graph.Values[n.In[0]].Datatype == graph.FP16
+	s := e.Shapes[v]
+	groups := s.Leading(s.Rank - e.Graph.Values[v].Quant.Nonbatch)
+	e.Tokens[v] = pack.Grow(e.Tokens[v], groups)
+	out, size := tensor.View[int8](e.Data[v]), len(x)/groups
 	for g := range groups {
-		t := dynamicToken(x[g*size : (g+1)*size])
-		e.tokens[v][g] = t
-		scale := reciprocal(t, half)
+		t := numbers.DynamicToken(x[g*size : (g+1)*size])
+		e.Tokens[v][g] = t
+		scale := numbers.Reciprocal(t, half)
 		for i, f := range x[g*size : (g+1)*size] {
-			out[g*size+i] = int8(graph.Quantize(f*scale, t.zero, -128, 127))
+			out[g*size+i] = int8(graph.Quantize(f*scale, t.Zero, -128, 127))
 		}
 	}
 }
@@ -186,7 +192,7 @@ func (plainTokens) run(e *frame, n *graph.Node) {
 func newPlainUnit(m *Image, in delegate.Instance) *unit {
 	e := newUnit(m, in)
 	for i := range e.steps {
-		if l := plainOf(e.steps[i].node, &e.frame); l != nil {
+		if l := plainOf(e.steps[i].node, &e.Frame); l != nil {
 			e.steps[i].loop = l
 		}
 	}
@@ -196,7 +202,7 @@ func newPlainUnit(m *Image, in delegate.Instance) *unit {
 // byteProducts returns the number of nodes whose loops multiply bytes.
 func byteProducts(e *unit) (n int) {
 	for i := range e.steps {
-		if _, ok := e.steps[i].loop.(*int8Product); ok {
+		if _, ok := e.steps[i].loop.(frame.Planner); ok {
 			n++
 		}
 	}
@@ -204,48 +210,46 @@ func byteProducts(e *unit) (n int) {
 }
 
 // plainOf returns the plain loop of a node, nil for none.
-func plainOf(n *graph.Node, e *frame) loop {
-	switch f := binaryFuncs[n.Type.Tag]; {
+func plainOf(n *graph.Node, e *frame.Frame) frame.Loop {
+	switch {
 	case n.Type.Packs:
 		return plainLoop{}
-	case n.Type.Tag == graph.TagConvert && e.graph.Values[n.Out[0]].Datatype == graph.QDInt8:
+	case n.Type.Tag == graph.TagConvert && e.Graph.Values[n.Out[0]].Datatype == graph.QDInt8:
 		return plainTokens{}
-	case n.Type.Tag == graph.TagConvert:
-		return decoded{&copyFloats{}}
-	case elements[n.Type.Tag].f != nil:
-		return decoded{&unaryLoop{f: elements[n.Type.Tag].f, grain: elementsPerRange}}
-	case f != nil:
-		return decoded{&binaryLoop{f: f}}
+	case frame.Elements[n.Type.Tag].Cost > 0:
+		return floats.Unary(e, n)
+	case n.Type.IsIn(graph.BinaryNodes):
+		return floats.Binary(e, n)
 	case n.Type.Tag == graph.TagMaxPooling2d:
-		return decoded{&linePool{}}
+		return floats.MaxPool(e, n)
 	}
 	return nil
 }
 
 // factors returns the elements of a value as floats for products: the numbers of float values, and
 // the differences from the zero point for quantized ones.
-func (e *frame) factors(slot, v int) []float32 {
-	x := &e.graph.Values[v]
-	n := e.shapes[v].Numel()
+func factors(e *frame.Frame, slot, v int) []float32 {
+	x := &e.Graph.Values[v]
+	n := e.Shapes[v].Numel()
 	switch x.Datatype {
 	case graph.QInt8:
-		e.slots[slot] = pack.Grow(e.slots[slot], n)
-		for i, q := range tensor.View[int8](e.data[v])[:n] {
-			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
+		e.Slots[slot] = pack.Grow(e.Slots[slot], n)
+		for i, q := range tensor.View[int8](e.Data[v])[:n] {
+			e.Slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
 	case graph.QUInt8:
-		e.slots[slot] = pack.Grow(e.slots[slot], n)
-		for i, q := range e.data[v][:n] {
-			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
+		e.Slots[slot] = pack.Grow(e.Slots[slot], n)
+		for i, q := range e.Data[v][:n] {
+			e.Slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
 	case graph.QDInt8:
-		e.slots[slot] = pack.Grow(e.slots[slot], n)
-		each := n / len(e.tokens[v])
-		for i, q := range tensor.View[int8](e.data[v])[:n] {
-			e.slots[slot][i] = float32(int32(q) - e.tokens[v][i/each].zero)
+		e.Slots[slot] = pack.Grow(e.Slots[slot], n)
+		each := n / len(e.Tokens[v])
+		for i, q := range tensor.View[int8](e.Data[v])[:n] {
+			e.Slots[slot][i] = float32(int32(q) - e.Tokens[v][i/each].Zero)
 		}
 	default:
-		return e.load(slot, v)
+		return e.Load(slot, v)
 	}
-	return e.slots[slot]
+	return e.Slots[slot]
 }

@@ -30,10 +30,10 @@ func TestResizeToPlanes(t *testing.T) {
 		for _, s := range [][5]int{{1, 1, 1, 4, 4}, {3, 7, 5, 14, 15}, {8, 6, 6, 24, 24}, {17, 9, 9, 4, 5}, {6, 6, 6, 96, 96}, {24, 5, 7, 5, 7}} {
 			u := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, false), delegate.Instance{})
 			both := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, true), delegate.Instance{})
-			if len(u.graph.Nodes) != 1 || len(both.graph.Nodes) != 2 {
-				t.Fatalf("%v: %d and %d nodes, want 1 and 2", s, len(u.graph.Nodes), len(both.graph.Nodes))
+			if len(u.Graph.Nodes) != 1 || len(both.Graph.Nodes) != 2 {
+				t.Fatalf("%v: %d and %d nodes, want 1 and 2", s, len(u.Graph.Nodes), len(both.Graph.Nodes))
 			}
-			got, want := graphtest.NewMaker(5).Arguments(u.graph), graphtest.NewMaker(5).Arguments(both.graph)
+			got, want := graphtest.NewMaker(5).Arguments(u.Graph), graphtest.NewMaker(5).Arguments(both.Graph)
 			mustExecute(t, u, got)
 			mustExecute(t, both, want)
 			if !bytes.Equal(got[1].Tensor.Data, want[2].Tensor.Data) {

@@ -3,6 +3,7 @@ package goengine
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -19,8 +20,8 @@ type repeats struct {
 
 // plan finds the nodes that depend on constants and on these inputs alone, and returns the size of their results. Without a product or a
 // convolution among them nothing is kept: a copy of a result takes as long as any other node.
-func (r *repeats) plan(e *values, inputs []bool) (bytes int64) {
-	g := e.graph
+func (r *repeats) plan(e *numbers.Values, inputs []bool) (bytes int64) {
+	g := e.Graph
 	*r = repeats{nodes: make([]bool, len(g.Nodes)), values: make([]bool, len(g.Values))}
 	fixed, products := make([]bool, len(g.Values)), false
 	for v := range g.Values {
@@ -48,14 +49,14 @@ func (r *repeats) plan(e *values, inputs []bool) (bytes int64) {
 	}
 	for v, kept := range r.values {
 		if kept {
-			bytes += int64(g.Values[v].Datatype.Bytes(e.shapes[v]) + overread)
+			bytes += int64(g.Values[v].Datatype.Bytes(e.Shapes[v]) + numbers.Overread)
 		}
 	}
 	return bytes
 }
 
 // keep makes the memory of results, and lets nodes write those between nodes there. It reports whether it did.
-func (r *repeats) keep(e *values) bool {
+func (r *repeats) keep(e *numbers.Values) bool {
 	if !r.same || r.bytes != nil || r.nodes == nil {
 		return false
 	}
@@ -64,24 +65,24 @@ func (r *repeats) keep(e *values) bool {
 		if !kept {
 			continue
 		}
-		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
-		r.bytes[v] = tensor.AlignedBytes(n + overread)[: n : n+overread]
-		if e.graph.Values[v].Arg == graph.None {
-			e.data[v] = r.bytes[v]
+		n := e.Graph.Values[v].Datatype.Bytes(e.Shapes[v])
+		r.bytes[v] = tensor.AlignedBytes(n + numbers.Overread)[: n : n+numbers.Overread]
+		if e.Graph.Values[v].Arg == graph.None {
+			e.Data[v] = r.bytes[v]
 		}
 	}
 	return true
 }
 
 // copy copies the results of a node that the caller reads: to what is kept if the node ran, or else from there.
-func (r *repeats) copy(e *values, n *graph.Node) {
+func (r *repeats) copy(e *numbers.Values, n *graph.Node) {
 	for _, v := range n.Out {
 		switch kept := r.bytes[v]; {
-		case e.graph.Values[v].Arg == graph.None || kept == nil:
+		case e.Graph.Values[v].Arg == graph.None || kept == nil:
 		case r.valid:
-			copy(e.data[v], kept)
+			copy(e.Data[v], kept)
 		default:
-			copy(kept, e.data[v])
+			copy(kept, e.Data[v])
 		}
 	}
 }

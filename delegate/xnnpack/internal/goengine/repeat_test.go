@@ -38,9 +38,9 @@ func marked(g *graph.Graph, first bool) (marks []bool) {
 func checkRepeat(t *testing.T, place string, u, plain *unit, args []*tensor.Value) {
 	t.Helper()
 	want := make([]*tensor.Value, len(args))
-	for k, v := range u.graph.Args {
+	for k, v := range u.Graph.Args {
 		c := tensor.TensorValue(tensor.New(args[k].Tensor.DType, args[k].Tensor.Sizes...))
-		if want[k] = &c; u.graph.Values[v].Input {
+		if want[k] = &c; u.Graph.Values[v].Input {
 			copy(c.Tensor.Data, args[k].Tensor.Data)
 		} else {
 			for i := range args[k].Tensor.Data {
@@ -60,11 +60,11 @@ func checkRepeat(t *testing.T, place string, u, plain *unit, args []*tensor.Valu
 func TestRepeats(t *testing.T) {
 	u, plain := mustUnit(t, projections(), delegate.Instance{}), mustUnit(t, projections(), delegate.Instance{})
 	const values = 4 * 16 * 40
-	if n := u.Repeats(marked(u.graph, true)); n < 3*values || n > 4*values {
+	if n := u.Repeats(marked(u.Graph, true)); n < 3*values || n > 4*values {
 		t.Errorf("%d bytes, want those of three values of %d", n, values)
 	}
 	m := graphtest.NewMaker(3)
-	args := m.Arguments(u.graph)
+	args := m.Arguments(u.Graph)
 	for i, c := range []struct {
 		same, kept bool
 		fill       string
@@ -82,12 +82,12 @@ func TestRepeats(t *testing.T) {
 			t.Errorf("call %d: memory of results: %v, want %v", i, kept, c.kept)
 		}
 	}
-	if u.Repeats(marked(u.graph, true)); u.Memory() != plain.Memory() {
+	if u.Repeats(marked(u.Graph, true)); u.Memory() != plain.Memory() {
 		t.Error("results are kept after Repeats")
 	}
 	u.Unchanged(true)
 	checkRepeat(t, "after Repeats", u, plain, args)
-	if n := u.Repeats(make([]bool, len(u.graph.Args))); n != 0 {
+	if n := u.Repeats(make([]bool, len(u.Graph.Args))); n != 0 {
 		t.Errorf("%d bytes without inputs", n)
 	}
 }
@@ -98,10 +98,10 @@ func TestRepeatsRandom(t *testing.T) {
 	for seed := range uint64(200) {
 		g := graphtest.RandomGraph(seed, 12)
 		u, plain := mustUnit(t, g, delegate.Instance{}), mustUnit(t, graphtest.RandomGraph(seed, 12), delegate.Instance{})
-		if u.Repeats(marked(u.graph, false)) > 0 {
+		if u.Repeats(marked(u.Graph, false)) > 0 {
 			kept++
 		}
-		args := graphtest.NewMaker(seed).Arguments(u.graph)
+		args := graphtest.NewMaker(seed).Arguments(u.Graph)
 		for i, same := range []bool{false, true, true, true} {
 			u.Unchanged(same)
 			checkRepeat(t, fmt.Sprintf("graph %d, call %d", seed, i), u, plain, args)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -18,7 +20,7 @@ import (
 // computed on their dequantized numbers. The library approximates these, so results may differ by
 // one step.
 type unit struct {
-	frame
+	frame.Frame
 	memory
 	limits     delegate.Limits
 	results    repeats
@@ -35,7 +37,7 @@ type unit struct {
 // step is a node and its loop.
 type step struct {
 	node       *graph.Node
-	loop       loop
+	loop       frame.Loop
 	generation uint64 // of the addresses and shapes to which the loop is bound
 }
 
@@ -56,13 +58,13 @@ func (e *unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 			return err
 		}
 	}
-	e.run.StopWhen(ctx.Done())
+	e.Run.StopWhen(ctx.Done())
 	defer func() {
 		if ctx.Err() != nil { // other panics keep their stack
 			err = e.stopped(ctx, err, recover())
 		}
 	}()
-	if e.results.keep(&e.values) {
+	if e.results.keep(&e.Values) {
 		e.generation++
 	}
 	for i := range e.steps {
@@ -100,10 +102,10 @@ func (e *unit) stopped(ctx context.Context, err error, fault any) error {
 // run runs a node.
 func (s *step) run(e *unit) {
 	if s.generation != e.generation {
-		s.loop.bind(&e.frame, s.node)
+		s.loop.Bind(&e.Frame, s.node)
 		s.generation = e.generation
 	}
-	s.loop.run(&e.frame, s.node)
+	s.loop.Compute(&e.Frame, s.node)
 }
 
 // node runs a node, or copies its results as they are kept.
@@ -113,16 +115,16 @@ func (e *unit) node(i int) {
 		e.steps[i].run(e)
 	}
 	if kept {
-		e.results.copy(&e.values, e.steps[i].node)
+		e.results.copy(&e.Values, e.steps[i].node)
 	}
 }
 
 // plan plans the loops for the current shapes.
 func (e *unit) plan() {
-	e.bytes = e.arena.workers(e.threads())
+	e.Bytes = e.arena.workers(e.Threads())
 	for i := range e.steps {
-		if l, ok := e.steps[i].loop.(planner); ok {
-			l.plan()
+		if l, ok := e.steps[i].loop.(frame.Planner); ok {
+			l.PlanShapes()
 		}
 	}
 }
@@ -134,7 +136,7 @@ func (e *unit) bind(args []*tensor.Value) error {
 	e.bound = false
 	ready := e.ready
 	e.ready = false
-	reshaped, err := graph.BindArguments(e.graph, e.args, args, e.shapes, rebind)
+	reshaped, err := graph.BindArguments(e.Graph, e.args, args, e.Shapes, rebind)
 	if err != nil {
 		return err
 	}
@@ -143,8 +145,8 @@ func (e *unit) bind(args []*tensor.Value) error {
 			return err
 		}
 	}
-	for i, v := range e.graph.Args {
-		e.data[v] = e.args[i].Data
+	for i, v := range e.Graph.Args {
+		e.Data[v] = e.args[i].Data
 	}
 	e.finish = slices.ContainsFunc(e.args, func(a *graph.Argument) bool { return a.After != nil })
 	e.bound = true
@@ -155,7 +157,7 @@ func (e *unit) bind(args []*tensor.Value) error {
 // SetProfiling implements delegate.Profiler.
 func (e *unit) SetProfiling(on bool) error {
 	if e.timed = on; on && e.times == nil {
-		e.times = make([]time.Duration, len(e.graph.Nodes))
+		e.times = make([]time.Duration, len(e.Graph.Nodes))
 	}
 	return nil
 }
@@ -166,7 +168,7 @@ func (e *unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 		return dst
 	}
 	for i, t := range e.times {
-		dst = append(dst, delegate.NodeTime{Name: e.graph.Nodes[i].Type.Name, Duration: t})
+		dst = append(dst, delegate.NodeTime{Name: e.Graph.Nodes[i].Type.Name, Duration: t})
 	}
 	return dst
 }
@@ -192,7 +194,7 @@ var _ lowering.Repeater = (*unit)(nil)
 // Repeats implements lowering.Repeater.
 func (e *unit) Repeats(inputs []bool) int64 {
 	e.forget()
-	return e.results.plan(&e.values, inputs)
+	return e.results.plan(&e.Values, inputs)
 }
 
 // Unchanged implements lowering.Repeater.
@@ -210,10 +212,10 @@ func (e *unit) forget() {
 // need not be enough at others.
 func (e *unit) allocate() error {
 	e.forget()
-	w := workAt(e.graph, e.shapes, e.threads())
+	w := workAt(e.Graph, e.Shapes, e.Threads())
 	values, loops, inBlocks := e.matchingBlocks(w)
-	if !inBlocks && !e.placement.isFor(e.shapes) {
-		e.placement = placementFor(e.graph, slices.Clone(e.shapes))
+	if !inBlocks && !e.placement.isFor(e.Shapes) {
+		e.placement = placementFor(e.Graph, slices.Clone(e.Shapes))
 	}
 	own := int64(0)
 	if !inBlocks {
@@ -221,10 +223,10 @@ func (e *unit) allocate() error {
 	}
 	at := own
 	if loops == nil {
-		own = graph.Plus(own, w.shared(e.threads()))
+		own = graph.Plus(own, w.Shared(e.Threads()))
 	}
-	if own > 0 || !e.planned.isFor(e.shapes) {
-		needs := needsWith(e.graph, w, e.shapes, e.placement.bytes, e.threads())
+	if own > 0 || !e.planned.isFor(e.Shapes) {
+		needs := needsWith(e.Graph, w, e.Shapes, e.placement.bytes, e.Threads())
 		if err := needs.Check(e.limits); err != nil {
 			return err
 		}
@@ -236,8 +238,8 @@ func (e *unit) allocate() error {
 	if loops == nil {
 		loops = memory[at:]
 	}
-	e.kept = w.kept
-	e.divide(w, loops)
+	e.kept = w.Kept
+	e.Divide(w, loops)
 	e.assign(values)
 	e.plan()
 	return nil
@@ -245,15 +247,15 @@ func (e *unit) allocate() error {
 
 // matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
 // the nodes' loops, nil if that does not.
-func (e *unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
+func (e *unit) matchingBlocks(w *frame.Work) (values [][]byte, loops []byte, inBlocks bool) {
 	n := len(e.blocks) - 1
 	if e.planned == nil || n != len(e.planned.items) {
 		return nil, nil, false
 	}
-	if inBlocks = e.planned.matches(e.graph, e.shapes, e.blocks[:n]); inBlocks {
+	if inBlocks = e.planned.matches(e.Graph, e.Shapes, e.blocks[:n]); inBlocks {
 		e.placement, values = e.planned, e.blocks[:n]
 	}
-	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
+	if w.FitsIn(e.blocks[n], e.worked, e.Threads()) {
 		loops = e.blocks[n]
 	}
 	return values, loops, inBlocks
@@ -265,7 +267,7 @@ func (e *unit) assign(blocks [][]byte) {
 		if at == graph.None {
 			continue
 		}
-		n := e.graph.Values[v].Datatype.Bytes(e.shapes[v])
-		e.data[v] = blocks[at][: n : n+overread]
+		n := e.Graph.Values[v].Datatype.Bytes(e.Shapes[v])
+		e.Data[v] = blocks[at][: n : n+numbers.Overread]
 	}
 }

@@ -26,7 +26,7 @@ func TestReferenceNeeds(t *testing.T) {
 		}
 		e := newUnit(m, delegate.Instance{Pool: pool})
 		mustExecute(t, e, graphtest.NewMaker(1).Arguments(m.Graph))
-		got, need := ownedBytes(e), needsOf(e.graph, e.placement, pool.Size())
+		got, need := ownedBytes(e), needsOf(e.Graph, e.placement, pool.Size())
 		if want := need.Scratch + need.Weights; got > want+int64(smallNode*(1+len(m.Graph.Nodes))) {
 			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.Name, got, need.Scratch, need.Weights)
 		}
@@ -52,8 +52,8 @@ func ownedBytes(e *unit) (n int64) {
 		}
 	}
 	var not walker
-	for v, b := range e.data {
-		if e.graph.Values[v].IsConst() || e.graph.Values[v].Arg != graph.None {
+	for v, b := range e.Data {
+		if e.Graph.Values[v].IsConst() || e.Graph.Values[v].Arg != graph.None {
 			not.add(reflect.ValueOf(b))
 		}
 	}

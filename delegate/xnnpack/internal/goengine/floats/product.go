@@ -1,6 +1,8 @@
-package goengine
+package floats
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
@@ -11,14 +13,14 @@ import (
 // parts of the columns if there are too few of them for all threads.
 type floatProduct struct {
 	node       *graph.Node
-	filter     *floatFilter
+	filter     *filters.Float
 	x, y       []float32
 	rows, tile int // rows of y and of a tile
 	tiles      int // number of tiles
 	parts      int // number of parts of the panels of a group
 	groups     int
 	source     floatRows
-	e          *frame
+	e          *frame.Frame
 	units      int // of the parallel loop
 	grain      int
 }
@@ -35,8 +37,8 @@ type floatRows interface {
 const macsPerRange = gemm.MACsPerRange
 
 // plan divides the work. The fields up to source must be set, except tile, tiles and parts.
-func (p *floatProduct) plan(e *frame) {
-	threads, m := e.threads(), p.filter.panels[0]
+func (p *floatProduct) plan(e *frame.Frame) {
+	threads, m := e.Threads(), p.filter.Panels[0]
 	p.tile, p.parts, p.e = p.tileRows(), 1, e
 	p.tiles = graph.CeilDiv(p.rows, p.tile)
 	if threads > 1 && p.tiles*p.groups < 4*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
@@ -62,7 +64,7 @@ func (p *floatProduct) share(threads, panels int) {
 func (p *floatProduct) tileRows() int {
 	rows := graph.GatheredRows
 	if a, _ := p.source.dense(0, 0); a != nil {
-		rows = graph.DenseRows(p.filter.panels[0].K)
+		rows = graph.DenseRows(p.filter.Panels[0].K)
 	}
 	tiles := graph.CeilDiv(p.rows, rows)
 	return max(1, min(rows, p.rows, graph.RoundUp(graph.CeilDiv(p.rows, max(1, tiles)), evenRows)))
@@ -77,7 +79,7 @@ func (p *floatProduct) multiplyAll() {
 		return
 	}
 	if a, _ := p.source.dense(0, 0); a == nil {
-		p.e.reserve(p.tile * min(graph.GatheredDepth, p.filter.panels[0].K))
+		p.e.Reserve(p.tile * min(graph.GatheredDepth, p.filter.Panels[0].K))
 	}
 	p.e.Parallel(p.units, p.grain, p)
 }
@@ -94,11 +96,11 @@ func (p *floatProduct) Range(worker, lo, hi int) {
 
 // multiply computes a part of the columns of a group, for the tile that starts at row first.
 func (p *floatProduct) multiply(worker, group, first, part int) {
-	p.e.run.Poll()
-	m, rows := p.filter.panels[group], min(p.tile, p.rows-first)
+	p.e.Run.Poll()
+	m, rows := p.filter.Panels[group], min(p.tile, p.rows-first)
 	from, to := m.Panels()*part/p.parts, m.Panels()*(part+1)/p.parts
 	ldc := p.groups * m.N
-	bias, y, lo, hi := p.filter.bias[group*m.N:], p.y[first*ldc+group*m.N:], p.node.Min, p.node.Max
+	bias, y, lo, hi := p.filter.Bias[group*m.N:], p.y[first*ldc+group*m.N:], p.node.Min, p.node.Max
 	if a, lda := p.source.dense(group, first); a != nil {
 		m.Mul(rows, a, lda, bias, y, ldc, lo, hi, from, to)
 		finishPanels(p.node, m, y, rows, ldc, from, to)
@@ -106,8 +108,8 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	}
 	start, lds, low, high := bias, 0, -graph.Inf, graph.Inf
 	for k := 0; k < m.K; k += graph.GatheredDepth {
-		p.e.run.Poll()
-		n, a := min(graph.GatheredDepth, m.K-k), p.e.workers[worker].line[:rows*min(graph.GatheredDepth, m.K-k)]
+		p.e.Run.Poll()
+		n, a := min(graph.GatheredDepth, m.K-k), p.e.Workers[worker].Line[:rows*min(graph.GatheredDepth, m.K-k)]
 		p.source.gather(a, group, first, rows, k, n)
 		if k+n == m.K {
 			low, high = lo, hi
@@ -135,17 +137,20 @@ type denseProduct struct {
 	rows matrix
 }
 
-func (l *denseProduct) bind(e *frame, n *graph.Node) {
-	p, k := &l.floatProduct, n.InputChannels(e.graph)
-	p.node, p.filter, p.groups = n, e.filterOf(n), 1
-	p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	p.rows = len(p.y) / p.filter.panels[0].N
+// Dense returns the loop of a fully connected layer.
+func Dense(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &denseProduct{}) }
+
+func (l *denseProduct) Bind(e *frame.Frame, n *graph.Node) {
+	p, k := &l.floatProduct, n.InputChannels(e.Graph)
+	p.node, p.filter, p.groups = n, filterOf(e, n), 1
+	p.x, p.y = e.Load(0, n.In[0]), e.Result(n.Out[0])
+	p.rows = len(p.y) / p.filter.Panels[0].N
 	l.rows = matrix{x: p.x, ld: k, k: k}
 	p.source = &l.rows
 	p.plan(e)
 }
 
-func (l *denseProduct) run(*frame, *graph.Node) { l.multiplyAll() }
+func (l *denseProduct) Compute(*frame.Frame, *graph.Node) { l.multiplyAll() }
 
 // finishNode applies the function that is merged into a node, if any, to columns [from, from+cols) of
 // rows of ld elements.
@@ -154,12 +159,12 @@ func finishNode(n *graph.Node, y []float32, rows, ld, from, cols int) {
 		return
 	}
 	if cols == ld {
-		elements[n.Then.Type.Tag].f(n.Then, y[:rows*ld], y)
+		frame.Elements[n.Then.Type.Tag].Apply(n.Then, y[:rows*ld], y)
 		return
 	}
 	for i := range rows {
 		row := y[i*ld+from:][:cols]
-		elements[n.Then.Type.Tag].f(n.Then, row, row)
+		frame.Elements[n.Then.Type.Tag].Apply(n.Then, row, row)
 	}
 }
 
@@ -171,24 +176,17 @@ func finishPanels(n *graph.Node, m *gemm.Panels, y []float32, rows, ld, from, to
 
 // filterOf returns the node's packed filter: the image's, or one packed from the operands of this
 // call.
-func (e *frame) filterOf(n *graph.Node) *floatFilter {
-	if f := e.packed.floats[n.At]; f != nil {
+func filterOf(e *frame.Frame, n *graph.Node) *filters.Float {
+	if f := e.Packed.Floats[n.At]; f != nil {
 		return f
 	}
-	v := n.In[1]
-	numbers := e.load(2, v)
-	f := packers[n.Type.Tag](e.graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
-		return gemm.Pack(numbers[from:], k, cols, run, row, col)
-	})
-	f.setTaps(n, numbers)
-	f.bias = e.biasOf(n)
-	return f
+	return filters.NewFloat(&e.Values, n, e.Load(2, n.In[1]))
 }
 
-// connectedWork is of operands, and a filter that is packed in each run.
-func connectedWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	decodeWork(w, g, n, s, threads)
-	if !packsFloats(g, n) {
-		w.kept = graph.Plus(w.kept, graph.Times(4, panelElements(g, n, s)+s[n.Out[0]].Last()))
+// ConnectedWork is of operands, and a filter that is packed in each run.
+func ConnectedWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	frame.DecodeWork(w, g, n, s, threads)
+	if !filters.PacksFloats(g, n) {
+		w.Kept = graph.Plus(w.Kept, graph.Times(4, filters.PanelElements(g, n, s)+s[n.Out[0]].Last()))
 	}
 }

@@ -1,6 +1,7 @@
-package goengine
+package floats
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/pack"
@@ -23,29 +24,32 @@ type batchProduct struct {
 	grain      int
 }
 
-func (p *batchProduct) run(e *frame, _ *graph.Node) {
+// Batch returns the loop of products of matrices.
+func Batch(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &batchProduct{}) }
+
+func (p *batchProduct) Compute(e *frame.Frame, _ *graph.Node) {
 	if p.transposed && !p.byDots {
-		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*batchPacking)(p))
+		e.Parallel(len(p.packed), 1+frame.ElementsPerRange/max(1, p.k*p.n), (*batchPacking)(p))
 	}
 	e.Parallel(p.batches*p.tiles, p.grain, p)
 }
 
-func (p *batchProduct) bind(e *frame, n *graph.Node) {
-	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
+func (p *batchProduct) Bind(e *frame.Frame, n *graph.Node) {
+	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
 	p.m, p.n, p.k = out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
-	p.x, p.w, p.y = e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])
+	p.x, p.w, p.y = e.Load(0, n.In[0]), e.Load(1, n.In[1]), e.Result(n.Out[0])
 	p.batches = out.Leading(out.Rank - 2)
 	p.xAt, p.wAt = pack.Grow(p.xAt, p.batches), pack.Grow(p.wAt, p.batches)
 	for i := range p.batches {
-		p.xAt[i], p.wAt[i] = batchOffset(i, out, a), batchOffset(i, out, b)
+		p.xAt[i], p.wAt[i] = frame.BatchOffset(i, out, a), frame.BatchOffset(i, out, b)
 	}
 	p.transposed = n.Flags&graph.FlagTransposeWeights != 0
 	p.byDots = p.transposed && p.m <= gemm.FewRows
 	if p.transposed && !p.byDots {
 		p.packed = pack.Grow(p.packed, b.Leading(b.Rank-2))
 		size := gemm.Size(p.k, p.n, p.k)
-		e.staged = pack.Grow(e.staged, 4*size*len(p.packed))
-		staged := tensor.View[float32](e.staged)
+		e.Staged = pack.Grow(e.Staged, 4*size*len(p.packed))
+		staged := tensor.View[float32](e.Staged)
 		for i := range p.packed {
 			p.packed[i] = gemm.Place(staged[i*size:][:size], p.k, p.n)
 		}
@@ -83,12 +87,12 @@ func (p *batchProduct) Range(_, lo, hi int) {
 	}
 }
 
-// batchWork is of products of matrices, whose second ones are packed in each run.
-func batchWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	decodeWork(w, g, n, s, threads)
+// BatchWork is of products of matrices, whose second ones are packed in each run.
+func BatchWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	frame.DecodeWork(w, g, n, s, threads)
 	b, out := s[n.In[1]], s[n.Out[0]]
-	w.kept = graph.Plus(w.kept, graph.Plus(graph.Times(16, out.Leading(out.Rank-2)), graph.Times(4, out.FromEnd(0))))
+	w.Kept = graph.Plus(w.Kept, graph.Plus(graph.Times(16, out.Leading(out.Rank-2)), graph.Times(4, out.FromEnd(0))))
 	if n.Flags&graph.FlagTransposeWeights != 0 && out.FromEnd(1) > gemm.FewRows {
-		w.staged = max(w.staged, graph.Times(4, b.Leading(b.Rank-2), gemm.Size(b.FromEnd(0), b.FromEnd(1), b.FromEnd(0))))
+		w.Staged = max(w.Staged, graph.Times(4, b.Leading(b.Rank-2), gemm.Size(b.FromEnd(0), b.FromEnd(1), b.FromEnd(0))))
 	}
 }

@@ -1,6 +1,7 @@
-package goengine
+package floats
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 )
@@ -12,15 +13,18 @@ type transposedLines struct {
 	windows nhwc.Rows[float32]
 }
 
-func (l *transposedLines) run(e *frame, _ *graph.Node) { e.Parallel(l.units, l.grain, l) }
+// Transposed returns the loop of a transposed convolution.
+func Transposed(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &transposedLines{}) }
 
-func (l *transposedLines) bind(e *frame, n *graph.Node) {
-	w, in, out := n.Window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
-	l.e, l.node, l.filter, l.groups = e, n, e.filterOf(n), w.Groups
-	l.x, l.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	l.windows = rowsOf(n, in, out, l.x)
+func (l *transposedLines) Compute(e *frame.Frame, _ *graph.Node) { e.Parallel(l.units, l.grain, l) }
+
+func (l *transposedLines) Bind(e *frame.Frame, n *graph.Node) {
+	w, in, out := n.Window(), e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	l.e, l.node, l.filter, l.groups = e, n, filterOf(e, n), w.Groups
+	l.x, l.y = e.Load(0, n.In[0]), e.Result(n.Out[0])
+	l.windows = frame.RowsOf(n, in, out, l.x)
 	l.units = out.Leading(2)
-	m := l.filter.panels[0]
+	m := l.filter.Panels[0]
 	l.grain = 1 + macsPerRange/max(1, in.Dim[2]*w.Groups*m.N*m.K/w.StrideH)
 }
 
@@ -31,15 +35,15 @@ func (l *transposedLines) Range(_, lo, hi int) {
 	for line := lo; line < hi; line++ {
 		y := l.y[line*pitch:][:pitch]
 		for at := 0; at < pitch; at += ldc {
-			copy(y[at:], l.filter.bias)
+			copy(y[at:], l.filter.Bias)
 		}
 		for ky := range s.Kernel[1] {
-			l.e.run.Poll()
+			l.e.Run.Poll()
 			if iy, ok := s.Source(1, line%s.Out[1], ky); ok {
 				l.taps(y, line/s.Out[1]*s.In[1]+iy, ky, ldc)
 			}
 		}
-		boundFloats(l.node, y)
+		frame.BoundFloats(l.node, y)
 	}
 }
 
@@ -57,7 +61,7 @@ func (l *transposedLines) taps(y []float32, line, ky, ldc int) {
 		if run <= 0 {
 			continue
 		}
-		for g, m := range l.filter.panels {
+		for g, m := range l.filter.Panels {
 			a, to := l.x[(line*s.In[2]+first)*s.C+g*s.Group:], y[(first*step+shift)*ldc+g*l.node.Window().GroupOut:]
 			m.MulAdd(run, (ky*s.Kernel[2]+kx)*s.Group, s.Group, a, s.C, to, ldc*step, to, ldc*step, -graph.Inf, graph.Inf, 0, m.Panels())
 		}

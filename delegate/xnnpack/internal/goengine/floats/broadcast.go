@@ -1,6 +1,7 @@
-package goengine
+package floats
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/simd"
 )
@@ -12,48 +13,15 @@ import (
 // pieceLen is the number of elements per call of a function, which stay in the first-level cache.
 const pieceLen = 2048
 
-// elementFunc is a function of each element, which takes about as long as so many additions.
-type elementFunc struct {
-	f    unaryFunc
-	cost int
-}
-
-// elements are the functions of each element, by tag.
-var elements = [256]elementFunc{
-	graph.TagSigmoid: plainly(simd.Sigmoid), graph.TagFloor: plainly(simd.Floor), graph.TagSquareRoot: plainly(simd.Sqrt),
-	graph.TagCeiling: plainly(simd.Ceil), graph.TagHardswish: plainly(simd.HardswishProduct), graph.TagNegate: plainly(simd.Neg),
-	graph.TagSquare: plainly(square), graph.TagAbs: plainly(simd.Abs), graph.TagReciprocalSquareRoot: plainly(simd.Rsqrt),
-	graph.TagLog: plainly(simd.Log), graph.TagGelu: plainly(simd.GELU), graph.TagTanh: plainly(simd.Tanh),
-	graph.TagExp: plainly(simd.Exp), graph.TagSin: plainly(simd.Sin), graph.TagCos: plainly(simd.Cos), graph.TagSiLU: plainly(simd.SiLU),
-	graph.TagLeakyReLU: {withScalar(simd.LeakyReLU), 4}, graph.TagELU: {withScalar(elu), 4}, graph.TagClamp: {clampElements, 1},
-}
-
-// plainly returns a function without parameters.
-func plainly(f func(dst, src []float32)) elementFunc {
-	return elementFunc{func(_ *graph.Node, dst, src []float32) { f(dst, src) }, 8}
-}
-
-// withScalar returns the function with the node's parameter.
-func withScalar(f func(dst, src []float32, p float32)) unaryFunc {
-	return func(n *graph.Node, dst, src []float32) { f(dst, src, graph.Params[graph.ScalarParams](n).Value) }
-}
-
-func square(dst, src []float32) { simd.Mul(dst, src, src) }
-
-func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
-
-func clampElements(n *graph.Node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
-
-// binaryFuncs are the functions of two operands.
-var binaryFuncs = map[uint8]binaryFunc{
+// binaryFuncs are the functions of two operands, by tag.
+var binaryFuncs = map[uint8]func(dst, a, b []float32){
 	graph.TagAdd: simd.Add, graph.TagSubtract: simd.Sub, graph.TagMultiply: simd.Mul, graph.TagDiv: simd.Div,
 	graph.TagMinimum: simd.Minimum, graph.TagMaximum: simd.Maximum, graph.TagPReLU: simd.PReLU,
 }
 
 // unaryLoop applies a function element by element.
 type unaryLoop struct {
-	node  *graph.Node
-	f     unaryFunc
+	f     func(dst, src []float32)
 	x, y  []float32
 	grain int
 }
@@ -62,19 +30,25 @@ type unaryLoop struct {
 func (l *unaryLoop) Range(_, lo, hi int) {
 	for ; lo < hi; lo += pieceLen {
 		end := min(lo+pieceLen, hi)
-		l.f(l.node, l.y[lo:end], l.x[lo:end])
+		l.f(l.y[lo:end], l.x[lo:end])
 	}
 }
 
-func (l *unaryLoop) bind(e *frame, n *graph.Node) {
-	l.node, l.x, l.y = n, e.load(0, n.In[0]), e.result(n.Out[0])
+func (l *unaryLoop) Bind(e *frame.Frame, n *graph.Node) {
+	l.x, l.y = e.Load(0, n.In[0]), e.Result(n.Out[0])
 }
 
-func (l *unaryLoop) run(e *frame, _ *graph.Node) { e.Parallel(len(l.y), l.grain, l) }
+func (l *unaryLoop) Compute(e *frame.Frame, _ *graph.Node) { e.Parallel(len(l.y), l.grain, l) }
+
+// Unary returns the loop of a function of each element.
+func Unary(e *frame.Frame, n *graph.Node) frame.Loop {
+	f := &frame.Elements[n.Type.Tag]
+	return e.OnFloats(n, &unaryLoop{f: f.Of(n), grain: frame.ElementsPerRange / f.Cost})
+}
 
 // binaryLoop applies a function to two operands.
 type binaryLoop struct {
-	f      binaryFunc
+	f      func(dst, a, b []float32)
 	node   *graph.Node
 	x      [2][]float32
 	y      []float32
@@ -89,22 +63,24 @@ type binaryLoop struct {
 	piece  int // elements of a row at a time
 	pieces int
 
-	e            *frame
+	e            *frame.Frame
 	units, grain int  // of the parallel loop
 	repeats      bool // operands are expanded
 }
 
-// binaryFunc computes elements of two operands.
-type binaryFunc func(dst, a, b []float32)
-
-func (l *binaryLoop) bind(e *frame, n *graph.Node) {
-	l.e, l.node, l.y = e, n, e.result(n.Out[0])
-	l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
-	out := e.shapes[n.Out[0]]
-	l.plan(out, repeated(e.shapes[n.In[0]], out), repeated(e.shapes[n.In[1]], out))
+// Binary returns the loop of a function of two operands.
+func Binary(e *frame.Frame, n *graph.Node) frame.Loop {
+	return e.OnFloats(n, &binaryLoop{f: binaryFuncs[n.Type.Tag]})
 }
 
-func (l *binaryLoop) run(e *frame, _ *graph.Node) {
+func (l *binaryLoop) Bind(e *frame.Frame, n *graph.Node) {
+	l.e, l.node, l.y = e, n, e.Result(n.Out[0])
+	l.x[0], l.x[1] = e.Load(0, n.In[0]), e.Load(1, n.In[1])
+	out := e.Shapes[n.Out[0]]
+	l.plan(out, frame.Repeated(e.Shapes[n.In[0]], out), frame.Repeated(e.Shapes[n.In[1]], out))
+}
+
+func (l *binaryLoop) Compute(e *frame.Frame, _ *graph.Node) {
 	if l.repeats {
 		l.forgetRepeats()
 	}
@@ -114,10 +90,10 @@ func (l *binaryLoop) run(e *frame, _ *graph.Node) {
 // forgetRepeats resets the expanded operands, of which each worker has its own.
 func (l *binaryLoop) forgetRepeats() {
 	a, b := l.expanded(0), l.expanded(1)
-	l.e.reserve(a + b)
-	for i := range l.e.workers {
-		w := &l.e.workers[i]
-		w.operands = pieces{data: [2][]float32{w.line[:a], w.line[a : a+b]}, at: [2]int{-1, -1}}
+	l.e.Reserve(a + b)
+	for i := range l.e.Workers {
+		w := &l.e.Workers[i]
+		w.Operands = frame.Pieces{Data: [2][]float32{w.Line[:a], w.Line[a : a+b]}, At: [2]int{-1, -1}}
 	}
 }
 
@@ -131,7 +107,7 @@ func (l *binaryLoop) expanded(i int) int {
 
 // plan merges dimensions, and splits the rows for threads and caches.
 func (l *binaryLoop) plan(out graph.Shape, a, b graph.Steps) {
-	dims, sa, sb := merged(out, a, b)
+	dims, sa, sb := frame.Merged(out, a, b)
 	last := dims.Rank - 1
 	l.n, l.one = dims.Dim[last], [2]int{sa[last], sb[last]}
 	l.rows, l.row, l.outer = 1, [2]int{}, graph.Shape{}
@@ -143,7 +119,7 @@ func (l *binaryLoop) plan(out graph.Shape, a, b graph.Steps) {
 	l.step = [2]graph.Steps{sa, sb}
 	l.chunk, l.piece = min(l.rows, max(1, pieceLen/max(1, l.n))), max(1, min(l.n, pieceLen))
 	l.chunks, l.pieces = graph.CeilDiv(l.rows, l.chunk), graph.CeilDiv(l.n, l.piece)
-	l.units, l.grain = l.outer.Numel()*l.chunks*l.pieces, 1+elementsPerRange/(l.chunk*l.piece)
+	l.units, l.grain = l.outer.Numel()*l.chunks*l.pieces, 1+frame.ElementsPerRange/(l.chunk*l.piece)
 	l.repeats = !l.runsOn(0) || !l.runsOn(1)
 }
 
@@ -152,9 +128,9 @@ func (l *binaryLoop) runsOn(i int) bool { return l.one[i] == 1 && (l.chunk == 1 
 
 // Range computes chunks of rows, or pieces of a row, [lo, hi).
 func (l *binaryLoop) Range(worker, lo, hi int) {
-	var w *pieces
+	var w *frame.Pieces
 	if l.repeats {
-		w = &l.e.workers[worker].operands
+		w = &l.e.Workers[worker].Operands
 	}
 	for t := lo; t < hi; t++ {
 		at, first, outer := t%l.pieces*l.piece, t/l.pieces%l.chunks*l.chunk, t/l.pieces/l.chunks
@@ -162,13 +138,13 @@ func (l *binaryLoop) Range(worker, lo, hi int) {
 		y := l.y[(outer*l.rows+first)*l.n+at:][:(rows-1)*l.n+n]
 		l.f(y, l.operand(w, 0, outer, first, at, rows, n), l.operand(w, 1, outer, first, at, rows, n))
 		if l.node.Type.Bounded {
-			boundFloats(l.node, y)
+			frame.BoundFloats(l.node, y)
 		}
 	}
 }
 
 // operand returns contiguous rows of an operand: its own memory, or an expanded copy.
-func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []float32 {
+func (l *binaryLoop) operand(w *frame.Pieces, i, outer, first, at, rows, n int) []float32 {
 	from := first*l.row[i] + at*l.one[i]
 	for d := l.outer.Rank - 1; d >= 0; d-- {
 		from += outer % l.outer.Dim[d] * l.step[i][d]
@@ -177,11 +153,11 @@ func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []floa
 	if l.runsOn(i) {
 		return l.x[i][from:][:rows*n]
 	}
-	dst := w.data[i][:rows*n]
-	if w.at[i] == from && w.rows[i] >= rows && l.row[i] == 0 {
+	dst := w.Data[i][:rows*n]
+	if w.At[i] == from && w.Rows[i] >= rows && l.row[i] == 0 {
 		return dst
 	}
-	w.at[i], w.rows[i] = from, rows
+	w.At[i], w.Rows[i] = from, rows
 	if l.one[i] == 0 && n <= shortRow {
 		repeatElements(dst, l.x[i][from:], n, l.row[i])
 		return dst
@@ -214,13 +190,13 @@ func (l *binaryLoop) writeRow(dst []float32, i, from int) {
 	}
 }
 
-// binaryWork is of functions of two operands, which are expanded piece by piece.
-func binaryWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	decodeWork(w, g, n, s, threads)
+// BinaryWork is of functions of two operands, which are expanded piece by piece.
+func BinaryWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	frame.DecodeWork(w, g, n, s, threads)
 	out := s[n.Out[0]]
 	var l binaryLoop
-	l.plan(out, repeated(s[n.In[0]], out), repeated(s[n.In[1]], out))
+	l.plan(out, frame.Repeated(s[n.In[0]], out), frame.Repeated(s[n.In[1]], out))
 	if l.repeats {
-		w.line = max(w.line, 4*int64(l.expanded(0)+l.expanded(1)))
+		w.Line = max(w.Line, 4*int64(l.expanded(0)+l.expanded(1)))
 	}
 }

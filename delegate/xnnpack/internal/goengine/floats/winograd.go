@@ -1,9 +1,10 @@
-package goengine
+package floats
 
 import (
 	"math"
 	"sync/atomic"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -25,19 +26,19 @@ type winogradProduct struct {
 }
 
 // plan divides the work.
-func (l *winogradProduct) plan(e *frame) {
+func (l *winogradProduct) plan(e *frame.Frame) {
 	l.down, l.across = l.WinogradBlocks()
 	l.blocks, l.tile = l.Out.Dim[0]*l.down*l.across, l.WinogradTile()
 	tiles := graph.CeilDiv(l.blocks, l.tile)
-	if l.parts = 1; tiles < 2*e.threads() {
-		l.parts = min(l.filter.panels[0].Panels(), 2*e.threads())
+	if l.parts = 1; tiles < 2*e.Threads() {
+		l.parts = min(l.filter.Panels[0].Panels(), 2*e.Threads())
 	} else { // each thread has as many
-		l.tile = graph.CeilDiv(l.blocks, graph.RoundUp(tiles, e.threads()))
+		l.tile = graph.CeilDiv(l.blocks, graph.RoundUp(tiles, e.Threads()))
 		tiles = graph.CeilDiv(l.blocks, l.tile)
 	}
 	l.units = tiles * l.parts
 	l.grain = 1 + macsPerRange*l.parts/max(1, gemm.Work(l.tile, l.W.GroupOut, l.W.GroupIn)*graph.WinogradTerms)
-	e.reserve(l.WinogradWork())
+	e.Reserve(l.WinogradWork())
 }
 
 // run computes the convolution, and reports whether all sums were finite.
@@ -50,25 +51,25 @@ func (l *winogradProduct) run() bool {
 // Range computes parts of tiles [lo, hi).
 func (l *winogradProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi && !l.faults.Load(); t++ {
-		l.e.run.Poll()
-		first, part, panels := t/l.parts*l.tile, t%l.parts, l.filter.panels[0].Panels()
-		l.multiplyBlocks(l.e.workers[worker].line, first, min(l.tile, l.blocks-first), panels*part/l.parts, panels*(part+1)/l.parts)
+		l.e.Run.Poll()
+		first, part, panels := t/l.parts*l.tile, t%l.parts, l.filter.Panels[0].Panels()
+		l.multiplyBlocks(l.e.Workers[worker].Line, first, min(l.tile, l.blocks-first), panels*part/l.parts, panels*(part+1)/l.parts)
 	}
 }
 
 // multiplyBlocks computes panels [from, to) of n blocks from the given one on.
 func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n, from, to int) {
-	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.winograd, float32(math.Inf(1))
+	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.Winograd, float32(math.Inf(1))
 	scratch = scratch[:l.WinogradWork()]
 	v, scratch := scratch[:graph.WinogradTerms*n*c], scratch[graph.WinogradTerms*n*c:]
 	sums, edge := scratch[:graph.WinogradTerms*n*cols], scratch[graph.WinogradTerms*n*cols:]
 	for i := range n {
 		l.input(edge, first+i, v[i*c:], n*c)
 	}
-	for i, m := range f.matrices {
-		start := f.zeros
+	for i, m := range f.Matrices {
+		start := f.Zeros
 		if i == winogradBias {
-			start = l.filter.bias
+			start = l.filter.Bias
 		}
 		m.Mul(n, v[i*n*c:], c, start, sums[i*n*cols:], cols, -inf, inf, from, to)
 	}

@@ -1,6 +1,7 @@
-package goengine
+package filters
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
@@ -8,18 +9,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// floatFilter contains the constants of a node, packed for products of floats. The instances of an
+// Float contains the constants of a node, packed for products of floats. The instances of an
 // image share it.
-type floatFilter struct {
-	panels []*gemm.Panels // by group
-	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
-	bias   []float32      // [output channels], zeros for none
+type Float struct {
+	Panels []*gemm.Panels // by group
+	Taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
+	Bias   []float32      // [output channels], zeros for none
 	// Winograd is the same filter for blocks of 2×2 pixels, nil if these do not pay off.
-	winograd *winogradFilter
+	Winograd *winogradFilter
 }
 
 // packer packs a node's filter; panels packs a matrix. Those of depthwise convolutions may have none, see setTaps.
-type packer func(g *graph.Graph, n *graph.Node, panels packPanels) *floatFilter
+type packer func(g *graph.Graph, n *graph.Node, panels packPanels) *Float
 
 // packPanels packs the matrix that starts at an element of the filter, as [gemm.Pack] does.
 type packPanels func(from, k, n, run, row, col int) *gemm.Panels
@@ -31,22 +32,22 @@ var packers = map[uint8]packer{
 }
 
 // packFullyConnected packs a filter [output channels, input channels], or its transpose.
-func packFullyConnected(g *graph.Graph, n *graph.Node, panels packPanels) *floatFilter {
+func packFullyConnected(g *graph.Graph, n *graph.Node, panels packPanels) *Float {
 	k, cols := n.InputChannels(g), n.OutputChannels(g)
 	row, col := 1, k
 	if n.Flags&graph.FlagTransposeWeights != 0 {
 		row, col = cols, 1
 	}
-	return &floatFilter{panels: []*gemm.Panels{panels(0, k, cols, k, row, col)}}
+	return &Float{Panels: []*gemm.Panels{panels(0, k, cols, k, row, col)}}
 }
 
 // packConvolution packs a filter [output channels, kernel H, kernel W, input channels of a group],
 // group by group.
-func packConvolution(_ *graph.Graph, n *graph.Node, panels packPanels) *floatFilter {
-	w, f := n.Window(), &floatFilter{}
+func packConvolution(_ *graph.Graph, n *graph.Node, panels packPanels) *Float {
+	w, f := n.Window(), &Float{}
 	k := w.KernelH * w.KernelW * w.GroupIn
 	for i := range w.Groups {
-		f.panels = append(f.panels, panels(i*w.GroupOut*k, k, w.GroupOut, filterRun(n), 1, k))
+		f.Panels = append(f.Panels, panels(i*w.GroupOut*k, k, w.GroupOut, filterRun(n), 1, k))
 	}
 	return f
 }
@@ -67,32 +68,45 @@ func filterRun(n *graph.Node) int {
 
 // packDepthwise returns a filter [1, kernel H, kernel W, output channels] without matrices. With several
 // output channels per input channel it has one for each group.
-func packDepthwise(_ *graph.Graph, n *graph.Node, panels packPanels) *floatFilter {
+func packDepthwise(_ *graph.Graph, n *graph.Node, panels packPanels) *Float {
 	w := n.Window()
-	f, k := &floatFilter{}, w.KernelH*w.KernelW
+	f, k := &Float{}, w.KernelH*w.KernelW
 	if w.GroupOut == 1 {
 		return f
 	}
 	for i := range w.Groups {
-		f.panels = append(f.panels, panels(i*w.GroupOut, k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
+		f.Panels = append(f.Panels, panels(i*w.GroupOut, k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
 	}
 	return f
 }
 
+// IsWeighted reports whether nodes of this type have a filter that is packed.
+func IsWeighted(n *graph.Node) bool { return packers[n.Type.Tag] != nil }
+
+// NewFloat packs the filter of a node whose numbers a call has.
+func NewFloat(e *numbers.Values, n *graph.Node, numbers []float32) *Float {
+	f := packers[n.Type.Tag](e.Graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
+		return gemm.Pack(numbers[from:], k, cols, run, row, col)
+	})
+	f.setTaps(n, numbers)
+	f.Bias = e.BiasOf(n)
+	return f
+}
+
 // setTaps sets the numbers of a depthwise convolution's filter, which are used unchanged.
-func (f *floatFilter) setTaps(n *graph.Node, numbers []float32) {
+func (f *Float) setTaps(n *graph.Node, numbers []float32) {
 	if n.IsDepthwise() {
-		f.taps = numbers
+		f.Taps = numbers
 	}
 }
 
-// packsFloats reports whether a node multiplies floats, or bytes that are decoded, by a constant filter.
-func packsFloats(g *graph.Graph, n *graph.Node) bool {
-	return packers[n.Type.Tag] != nil && !supportsInt8(g, n) && areConst(g, n.In[1:])
+// PacksFloats reports whether a node multiplies floats, or bytes that are decoded, by a constant filter.
+func PacksFloats(g *graph.Graph, n *graph.Node) bool {
+	return IsWeighted(n) && !PacksInt8(g, n) && areConst(g, n.In[1:])
 }
 
-// panelElements returns the number of elements in the panels of a node's filter, in all its forms.
-func panelElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
+// PanelElements returns the number of elements in the panels of a node's filter, in all its forms.
+func PanelElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
 	return directElements(g, n, shapes) + winogradElements(g, n, shapes)
 }
 
@@ -120,11 +134,11 @@ func areConst(g *graph.Graph, list []int) bool {
 
 // packFloats packs a filter of floats: panels by parts of w, the bias by the returned function, after them. Other elements are decoded
 // first, in one part.
-func packFloats(w *packing, n *graph.Node) (*floatFilter, func()) {
+func packFloats(w *partition, n *graph.Node) (*Float, func()) {
 	v := n.In[1]
-	free := w.cut(4 * panelElements(w.graph, n, w.shapes))
+	free := w.cut(4 * PanelElements(w.Graph, n, w.Shapes))
 	var list []floatMatrix
-	f := packers[n.Type.Tag](w.graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
+	f := packers[n.Type.Tag](w.Graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
 		m := gemm.New(tensor.View[float32](free), k, cols, run)
 		list = append(list, floatMatrix{m, free[:4*m.Size()], from, row, col})
 		free = free[4*m.Size():]
@@ -133,15 +147,15 @@ func packFloats(w *packing, n *graph.Node) (*floatFilter, func()) {
 	w.addWinograd(n, f, free)
 	switch {
 	case w.stored && !n.IsDepthwise():
-	case w.graph.Values[v].Datatype == graph.FP32:
-		f.setTaps(n, w.filterNumbers(v))
+	case w.Graph.Values[v].Datatype == graph.FP32:
+		f.setTaps(n, w.FilterNumbers(v))
 		for _, m := range list {
-			src := w.filterNumbers(v)[m.from:]
+			src := w.FilterNumbers(v)[m.from:]
 			w.parts(m.memory, m.Panels.Panels(), m.K*min(m.N, simd.PanelCols), func(from, to int) { m.RepackPart(src, m.row, m.col, from, to) })
 		}
 	default:
-		w.part(w.shapes[v].Numel(), func() {
-			numbers := w.filterNumbers(v)
+		w.part(w.Shapes[v].Numel(), func() {
+			numbers := w.FilterNumbers(v)
 			f.setTaps(n, numbers)
 			for _, m := range list {
 				cpu.Populate(m.memory)
@@ -149,7 +163,7 @@ func packFloats(w *packing, n *graph.Node) (*floatFilter, func()) {
 			}
 		})
 	}
-	return f, func() { f.bias = w.biasOf(n) }
+	return f, func() { f.Bias = w.BiasOf(n) }
 }
 
 // floatMatrix is a matrix of a filter to pack: its first element in the filter, and the strides of rows and columns.
@@ -160,33 +174,33 @@ type floatMatrix struct {
 }
 
 // addWinograd divides the packing of a filter for blocks of 2×2 pixels, into memory, if there is to be one.
-func (w *packing) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
-	if !hasWinograd(w.graph, n, w.shapes) {
+func (w *partition) addWinograd(n *graph.Node, f *Float, memory []byte) {
+	if !HasWinograd(w.Graph, n, w.Shapes) {
 		return
 	}
 	k, cols := n.Window().GroupIn, n.Window().GroupOut
-	f.winograd = newWinogradFilter(memory, k, cols)
+	f.Winograd = newWinogradFilter(memory, k, cols)
 	if w.stored {
 		return
 	}
 	panels := graph.CeilDiv(cols, simd.PanelCols)
 	each := max(1, partElements/(graph.WinogradTerms*k*simd.PanelCols))
-	if w.graph.Values[n.In[1]].Datatype != graph.FP32 { // decoded once
+	if w.Graph.Values[n.In[1]].Datatype != graph.FP32 { // decoded once
 		each = panels
 	}
 	for from := 0; from < panels; from += each {
 		to := min(from+each, panels)
 		w.part((to-from)*graph.WinogradTerms*k*simd.PanelCols, func() {
-			packWinograd(memory, w.filterNumbers(n.In[1]), k, cols, from, to)
+			packWinograd(memory, w.FilterNumbers(n.In[1]), k, cols, from, to)
 		})
 	}
 }
 
 // newWinogradFilter returns a filter in memory, which [packWinograd] sets.
 func newWinogradFilter(memory []byte, k, cols int) *winogradFilter {
-	f, numbers, size := &winogradFilter{zeros: make([]float32, cols)}, tensor.View[float32](memory), gemm.Size(k, cols, k)
-	for i := range f.matrices {
-		f.matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
+	f, numbers, size := &winogradFilter{Zeros: make([]float32, cols)}, tensor.View[float32](memory), gemm.Size(k, cols, k)
+	for i := range f.Matrices {
+		f.Matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
 	}
 	return f
 }
@@ -210,13 +224,13 @@ func packWinograd(memory []byte, filter []float32, k, cols, from, to int) {
 
 // winogradFilter is a filter of 3×3 taps for blocks of 2×2 pixels: a matrix for each element of a transformed block.
 type winogradFilter struct {
-	matrices [graph.WinogradTerms]*gemm.Panels
-	zeros    []float32 // a row
+	Matrices [graph.WinogradTerms]*gemm.Panels
+	Zeros    []float32 // a row
 }
 
-// hasWinograd reports whether a node's filter is packed for blocks of 2×2 pixels.
-func hasWinograd(g *graph.Graph, n *graph.Node, s []graph.Shape) bool {
-	if n.Type.Tag != graph.TagConv2d || !packsFloats(g, n) {
+// HasWinograd reports whether a node's filter is packed for blocks of 2×2 pixels.
+func HasWinograd(g *graph.Graph, n *graph.Node, s []graph.Shape) bool {
+	if n.Type.Tag != graph.TagConv2d || !PacksFloats(g, n) {
 		return false
 	}
 	w := n.Windows(s[n.In[0]], s[n.Out[0]])
@@ -225,7 +239,7 @@ func hasWinograd(g *graph.Graph, n *graph.Node, s []graph.Shape) bool {
 
 // winogradElements returns the number of elements of the matrices of such a filter.
 func winogradElements(g *graph.Graph, n *graph.Node, s []graph.Shape) int {
-	if !hasWinograd(g, n, s) {
+	if !HasWinograd(g, n, s) {
 		return 0
 	}
 	k := n.Window().GroupIn
@@ -235,14 +249,14 @@ func winogradElements(g *graph.Graph, n *graph.Node, s []graph.Shape) int {
 // packedFloats returns the size of a node's panels, or taps, and bias. Constants of floats are used
 // as they are, except in panels.
 func packedFloats(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 {
-	bytes := graph.Times(4, panelElements(g, n, s))
+	bytes := graph.Times(4, PanelElements(g, n, s))
 	if n.IsDepthwise() {
-		bytes = numberBytes(g, n.In[1], s)
+		bytes = numbers.NumberBytes(g, n.In[1], s)
 	}
 	if len(n.In) < 3 || n.In[2] == graph.None || g.Values[n.In[2]].Datatype != graph.FP32 {
 		bytes = graph.Plus(bytes, graph.Times(4, s[n.Out[0]].Last()))
 	}
-	if hasWinograd(g, n, s) {
+	if HasWinograd(g, n, s) {
 		bytes = graph.Plus(bytes, graph.Times(4, s[n.Out[0]].Last()))
 	}
 	return bytes

@@ -1,4 +1,4 @@
-package goengine
+package filters
 
 import (
 	"context"
@@ -6,23 +6,24 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// packing is how the nodes of a graph are packed: divided into parts, which goroutines pack in the order of the nodes.
-type packing struct {
-	values        // constants: decoding filters changes nothing in it
-	size   int64  // of the memory for panels
-	memory []byte // for panels, node by node
-	free   []byte // the rest of it
-	stored bool   // the memory has the packed panels of an earlier process
-	nodes  []packedNode
-	last   *packedNode // to which parts are added
-	all    []packPart
-	total  int // elements of all parts
-	next   atomic.Int64
+// partition is how the nodes of a graph are packed: divided into parts, which goroutines pack in the order of the nodes.
+type partition struct {
+	numbers.Values        // constants: decoding filters changes nothing in it
+	Size           int64  // of the memory for panels
+	memory         []byte // for panels, node by node
+	free           []byte // the rest of it
+	stored         bool   // the memory has the packed panels of an earlier process
+	nodes          []packedNode
+	last           *packedNode // to which parts are added
+	all            []packPart
+	total          int // elements of all parts
+	next           atomic.Int64
 
 	mu       sync.Mutex
 	release  func(*graph.Node) bool
@@ -31,14 +32,14 @@ type packing struct {
 }
 
 // cut returns the next n bytes of the memory for panels.
-func (w *packing) cut(n int) []byte {
+func (w *partition) cut(n int) []byte {
 	b := w.free[:n:n]
 	w.free = w.free[min(graph.AlignUp(int64(n)), int64(len(w.free))):]
 	return b
 }
 
 // parts divides the panels in memory, of so many elements each, among parts of the last node, unless they are stored.
-func (w *packing) parts(memory []byte, panels, elements int, pack func(from, to int)) {
+func (w *partition) parts(memory []byte, panels, elements int, pack func(from, to int)) {
 	if w.stored {
 		return
 	}
@@ -53,13 +54,13 @@ func (w *packing) parts(memory []byte, panels, elements int, pack func(from, to 
 }
 
 // part adds a part of the last node.
-func (w *packing) part(elements int, pack func()) {
+func (w *partition) part(elements int, pack func()) {
 	w.last.left.Add(1)
 	w.all, w.total = append(w.all, packPart{w.last, pack}), w.total+elements
 }
 
 // run packs all parts. A panic of a part is one of the caller.
-func (w *packing) run(ctx context.Context, threads int) error {
+func (w *partition) run(ctx context.Context, threads int) error {
 	var others sync.WaitGroup
 	for range min(threads, 1+w.total/goroutineElements, len(w.all)) - 1 {
 		others.Go(func() { w.work(ctx) })
@@ -76,7 +77,7 @@ func (w *packing) run(ctx context.Context, threads int) error {
 }
 
 // work packs parts until none is left.
-func (w *packing) work(ctx context.Context) {
+func (w *partition) work(ctx context.Context) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			w.next.Store(int64(len(w.all)))
@@ -96,7 +97,7 @@ func (w *packing) work(ctx context.Context) {
 }
 
 // end finishes a node after its last part.
-func (w *packing) end(n *packedNode) {
+func (w *partition) end(n *packedNode) {
 	if n.left.Add(-1) > 0 {
 		return
 	}
@@ -131,12 +132,12 @@ const (
 // filterMemory is memory for the panels of an image outside of the Go heap, where they would cause
 // earlier garbage collections; often none is needed while programs load. It is freed by close, or
 // when no filter refers to it any more.
-type filterMemory struct{ pages *cpu.Mapping }
+type filterMemory struct{ *cpu.Mapping }
 
 // Close frees the memory; m may be nil. Filters in it must not be used afterwards.
 func (m *filterMemory) Close() {
 	if m != nil {
-		m.pages.Close()
+		m.Mapping.Close()
 	}
 }
 

@@ -1,6 +1,8 @@
-package goengine
+package floats
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -8,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-func (d *depthwiseLines) run(e *frame, _ *graph.Node) {
+func (d *depthwiseLines) Compute(e *frame.Frame, _ *graph.Node) {
 	d.pad()
 	e.Parallel(d.lines, d.grain, d)
 }
@@ -24,11 +26,14 @@ type depthwiseLines struct {
 	lines, grain int // of the parallel loop
 }
 
+// Depthwise returns the loop of a depthwise convolution.
+func Depthwise(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &depthwiseLines{}) }
+
 // plan sets the windows of a node. It reports whether they read a padded copy of the input: if that is faster and the copy
 // is not too large.
 func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 	s := n.Windows(in, out)
-	d.Images = images(&s)
+	d.Images = frame.Images(&s)
 	d.padded.Plan(d.Images, s.In.Dim[0])
 	if !d.padded.Differs() || !s.W.IsNarrow(s.Out.Dim[2]) || d.padded.Numel() > graph.Times(graph.MaxPadded, s.In.Numel()) {
 		return false
@@ -37,23 +42,23 @@ func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 	return true
 }
 
-func (d *depthwiseLines) bind(e *frame, n *graph.Node) {
-	d.input, d.X, d.Y = nil, e.load(0, n.In[0]), e.result(n.Out[0])
-	if d.plan(n, e.shapes[n.In[0]], e.shapes[n.Out[0]]) {
-		e.staged = pack.Grow(e.staged, int(4*d.padded.Numel()))
-		d.input, d.X = d.X, tensor.View[float32](e.staged)[:d.padded.Numel()]
+func (d *depthwiseLines) Bind(e *frame.Frame, n *graph.Node) {
+	d.input, d.X, d.Y = nil, e.Load(0, n.In[0]), e.Result(n.Out[0])
+	if d.plan(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]]) {
+		e.Staged = pack.Grow(e.Staged, int(4*d.padded.Numel()))
+		d.input, d.X = d.X, tensor.View[float32](e.Staged)[:d.padded.Numel()]
 	}
 	d.node, d.Min, d.Max = n, n.Min, n.Max
-	d.setFilter(e.filterOf(n))
-	d.Plan(e.threads())
-	d.lines, d.grain = e.shapes[n.Out[0]].Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
+	d.setFilter(filterOf(e, n))
+	d.Plan(e.Threads())
+	d.lines, d.grain = e.Shapes[n.Out[0]].Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
 }
 
 // setFilter refers to the taps and the bias of a filter.
-func (d *depthwiseLines) setFilter(f *floatFilter) {
-	d.Filter, d.Bias = f.taps, f.bias
+func (d *depthwiseLines) setFilter(f *filters.Float) {
+	d.Filter, d.Bias = f.Taps, f.Bias
 	if d.C < simd.ChannelLanes {
-		for i, list := range [][]float32{f.taps, f.bias} {
+		for i, list := range [][]float32{f.Taps, f.Bias} {
 			d.longer[i] = pack.Grow(d.longer[i], len(list)+simd.ChannelLanes)
 			copy(d.longer[i], list)
 		}
@@ -84,17 +89,17 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 	}
 }
 
-// depthwiseWork is of depthwise convolutions: lists of taps, copies of the filter and bias of few channels, and a padded copy
+// DepthwiseWork is of depthwise convolutions: lists of taps, copies of the filter and bias of few channels, and a padded copy
 // of the input.
-func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	connectedWork(w, g, n, s, threads)
+func DepthwiseWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	ConnectedWork(w, g, n, s, threads)
 	var d depthwiseLines
 	if d.plan(n, s[n.In[0]], s[n.Out[0]]) {
-		w.staged = max(w.staged, graph.Times(4, int(d.padded.Numel())))
-		w.kept = graph.Plus(w.kept, graph.Times(4, d.padded.Cols, d.C))
+		w.Staged = max(w.Staged, graph.Times(4, int(d.padded.Numel())))
+		w.Kept = graph.Plus(w.Kept, graph.Times(4, d.padded.Cols, d.C))
 	}
-	w.kept = graph.Plus(w.kept, graph.Times(threads, 8*d.Listed()))
+	w.Kept = graph.Plus(w.Kept, graph.Times(threads, 8*d.Listed()))
 	if c := d.C; c < simd.ChannelLanes {
-		w.kept = graph.Plus(w.kept, graph.Times(4, (d.Kernel[1]*d.Kernel[2]+1)*c+2*simd.ChannelLanes))
+		w.Kept = graph.Plus(w.Kept, graph.Times(4, (d.Kernel[1]*d.Kernel[2]+1)*c+2*simd.ChannelLanes))
 	}
 }

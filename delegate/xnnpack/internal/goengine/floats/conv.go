@@ -1,11 +1,13 @@
-package goengine
+package floats
 
 import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 )
 
-func (l *windowProduct) run(*frame, *graph.Node) {
+func (l *windowProduct) Compute(*frame.Frame, *graph.Node) {
 	if !l.inBlocks || !l.blocks.run() {
 		l.direct()
 	}
@@ -32,11 +34,14 @@ type windowProduct struct {
 	inBlocks bool
 }
 
-func (l *windowProduct) bind(e *frame, n *graph.Node) {
+// Convolution returns the loop of a convolution.
+func Convolution(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &windowProduct{}) }
+
+func (l *windowProduct) Bind(e *frame.Frame, n *graph.Node) {
 	p := &l.floatProduct
-	l.windows = e.windowsOf(n)
-	p.node, p.filter, p.groups = n, e.filterOf(n), l.windows.W.Groups
-	p.x, p.y, p.rows = l.windows.points.X, e.result(n.Out[0]), l.windows.Out.Leading(3)
+	l.windows = windowsOf(e, n)
+	p.node, p.filter, p.groups = n, filterOf(e, n), l.windows.W.Groups
+	p.x, p.y, p.rows = l.windows.points.X, e.Result(n.Out[0]), l.windows.Out.Leading(3)
 	p.source = &l.windows
 	if l.windows.IsPointwise() {
 		l.pixels = matrix{x: p.x, ld: l.windows.In.Dim[3], k: l.windows.W.GroupIn}
@@ -47,7 +52,7 @@ func (l *windowProduct) bind(e *frame, n *graph.Node) {
 		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
 	}
-	if l.inBlocks = p.filter.winograd != nil && l.windows.Winograd(); l.inBlocks {
+	if l.inBlocks = p.filter.Winograd != nil && l.windows.Winograd(); l.inBlocks {
 		l.blocks.windowRows, l.blocks.floatProduct = &l.windows, p
 		l.blocks.plan(e)
 	}
@@ -64,21 +69,21 @@ type lineProduct struct {
 }
 
 // plan divides the work into lines, and lines into parts of the channels if lines are few.
-func (l *lineProduct) plan(e *frame) {
-	p, m, w := l.floatProduct, l.filter.panels[0], l.W
+func (l *lineProduct) plan(e *frame.Frame) {
+	p, m, w := l.floatProduct, l.filter.Panels[0], l.W
 	p.tiles, p.parts = l.Out.Leading(2), 1
 	macs := max(1, l.Out.Dim[2]*m.N*m.K*w.Groups)
-	if p.tiles < 2*e.threads() {
-		p.parts = min(m.Panels(), 2*e.threads())
+	if p.tiles < 2*e.Threads() {
+		p.parts = min(m.Panels(), 2*e.Threads())
 	}
 	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
 	l.padding, l.block = l.Copied(), l.windowRows.Block()
-	e.reserve(l.Copies())
+	e.Reserve(l.Copies())
 }
 
 // Range computes lines [lo, hi).
 func (l *lineProduct) Range(worker, lo, hi int) {
-	scratch := l.e.workers[worker].line
+	scratch := l.e.Workers[worker].Line
 	for n, t := 1, lo; t < hi; t += n {
 		line, part := t/l.parts, t%l.parts
 		if l.block == 0 {
@@ -94,7 +99,7 @@ func (l *lineProduct) Range(worker, lo, hi int) {
 
 // lines computes n lines of an image, for a part of the channels.
 func (l *lineProduct) lines(scratch []float32, line, n, part int) {
-	w, m, c := l.W, l.filter.panels[0], l.In.Dim[3]
+	w, m, c := l.W, l.filter.Panels[0], l.In.Dim[3]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
 	image, oy, pitch, ldc := line/l.Out.Dim[1]*l.In.Dim[1], line%l.Out.Dim[1], l.In.Dim[2]*c, l.Out.Dim[3]
 	x, first := l.points.X[image*pitch:], 0 // x starts with this line of the image
@@ -115,14 +120,14 @@ func (l *lineProduct) lines(scratch []float32, line, n, part int) {
 			at = (top + lo*w.DilationH - first) * pitch
 		}
 		m.MulAddRuns(l.Out.Dim[2], lo*run, runs, run, x[at:], w.StrideW*c, w.DilationH*pitch,
-			l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
+			l.filter.Bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
 	}
 	finishPanels(l.node, m, l.y[line*l.Out.Dim[2]*ldc:], n*l.Out.Dim[2], ldc, from, to)
 }
 
 // line computes a line, for a part of the channels of each group.
 func (l *lineProduct) line(scratch []float32, line, part int) {
-	w, m := l.W, l.filter.panels[0]
+	w, m := l.W, l.filter.Panels[0]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
 	top, lo, hi := l.points.Taps(1, line%l.Out.Dim[1])
 	for ky := lo; ky < hi; ky++ {
@@ -133,11 +138,11 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 	}
 	if lo == hi {
 		y := l.y[line*l.Out.Dim[2]*l.Out.Dim[3]:]
-		for g, m := range l.filter.panels {
-			m.MulAdd(l.Out.Dim[2], 0, 0, nil, 0, l.filter.bias[g*m.N:], 0, y[g*m.N:], l.Out.Dim[3], l.node.Min, l.node.Max, from, to)
+		for g, m := range l.filter.Panels {
+			m.MulAdd(l.Out.Dim[2], 0, 0, nil, 0, l.filter.Bias[g*m.N:], 0, y[g*m.N:], l.Out.Dim[3], l.node.Min, l.node.Max, from, to)
 		}
 	}
-	for g, m := range l.filter.panels {
+	for g, m := range l.filter.Panels {
 		finishPanels(l.node, m, l.y[line*l.Out.Dim[2]*l.Out.Dim[3]+g*m.N:], l.Out.Dim[2], l.Out.Dim[3], from, to)
 	}
 }
@@ -145,11 +150,11 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 // multiply adds the taps of row ky of the kernel for a group. The first row is added to the bias; the
 // last result is clamped.
 func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last bool, from, to int) {
-	w, m, c, ldc := l.W, l.filter.panels[group], l.In.Dim[3], l.Out.Dim[3]
+	w, m, c, ldc := l.W, l.filter.Panels[group], l.In.Dim[3], l.Out.Dim[3]
 	y := l.y[line*l.Out.Dim[2]*ldc+group*m.N:]
 	start, lds := y, ldc
 	if first {
-		start, lds = l.filter.bias[group*m.N:], 0
+		start, lds = l.filter.Bias[group*m.N:], 0
 	}
 	run, lo, hi := w.ContiguousTaps(), -graph.Inf, graph.Inf
 	for kx := 0; kx < w.KernelW; kx += run {
@@ -194,24 +199,24 @@ func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
 }
 
 // windowsOf returns the windows of a node over its first input.
-func (e *frame) windowsOf(n *graph.Node) windowRows {
-	s := n.Windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
-	return windowRows{s, nhwc.Rows[float32]{Images: images(&s), Group: s.W.GroupIn, X: e.load(0, n.In[0])}}
+func windowsOf(e *frame.Frame, n *graph.Node) windowRows {
+	s := n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]])
+	return windowRows{s, nhwc.Rows[float32]{Images: frame.Images(&s), Group: s.W.GroupIn, X: e.Load(0, n.In[0])}}
 }
 
-// windowWork is of convolutions, by lines or by gathered rows.
-func windowWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	connectedWork(w, g, n, s, threads)
+// WindowWork is of convolutions, by lines or by gathered rows.
+func WindowWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	ConnectedWork(w, g, n, s, threads)
 	r := n.Windows(s[n.In[0]], s[n.Out[0]])
-	if hasWinograd(g, n, s) {
-		w.line = max(w.line, graph.Times(4, r.WinogradWork()))
+	if filters.HasWinograd(g, n, s) {
+		w.Line = max(w.Line, graph.Times(4, r.WinogradWork()))
 	}
 	switch {
 	case n.Type.Tag == graph.TagConvTranspose2d || r.IsPointwise():
 	case r.ByLines():
-		w.line = max(w.line, graph.Times(4, r.Copies()))
+		w.Line = max(w.Line, graph.Times(4, r.Copies()))
 	default:
-		w.line = max(w.line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),
+		w.Line = max(w.Line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),
 			min(graph.GatheredDepth, r.W.KernelH*r.W.KernelW*r.W.GroupIn)))
 	}
 }

@@ -1,8 +1,10 @@
-package goengine
+package floats
 
 import (
 	"time"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -13,20 +15,25 @@ import (
 // linePool computes lines of a pool's output.
 type linePool struct {
 	nhwc.Pool[float32]
-	e            *frame
+	e            *frame.Frame
 	node         *graph.Node
 	mean         bool
 	in, out      graph.Shape // what it is planned for
 	lines, grain int
 }
 
-// averagePool returns the loop of means over windows.
-func averagePool(e *frame, n *graph.Node) loop { return e.onFloats(n, &linePool{mean: true}) }
+// MaxPool returns the loop of a max pool.
+func MaxPool(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &linePool{}) }
 
-// globalPool returns the loop of the mean over all pixels of each image.
-func globalPool(e *frame, n *graph.Node) loop {
-	if !mapsBytes(e.graph, n) || n.Min != -graph.Inf || n.Max != graph.Inf {
-		return averagePool(e, n)
+// AveragePool returns the loop of means over windows.
+func AveragePool(e *frame.Frame, n *graph.Node) frame.Loop {
+	return e.OnFloats(n, &linePool{mean: true})
+}
+
+// GlobalPool returns the loop of the mean over all pixels of each image.
+func GlobalPool(e *frame.Frame, n *graph.Node) frame.Loop {
+	if !numbers.MapsBytes(e.Graph, n) || n.Min != -graph.Inf || n.Max != graph.Inf {
+		return AveragePool(e, n)
 	}
 	return &meanOfBytes{linePool{mean: true}}
 }
@@ -35,81 +42,84 @@ func globalPool(e *frame, n *graph.Node) loop {
 // between two elements to either side. Sums are exact up to 2^24.
 type meanOfBytes struct{ linePool }
 
-func (p *meanOfBytes) bind(e *frame, n *graph.Node) {
+func (p *meanOfBytes) Bind(e *frame.Frame, n *graph.Node) {
 	p.set(e, n)
 	for d := range p.Shares {
 		simd.Fill(p.Shares[d], 1)
 	}
 }
 
-func (p *meanOfBytes) run(e *frame, n *graph.Node) {
-	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
-	from, _ := bytesAs(in)
-	to, _ := bytesAs(out)
-	e.slots[0] = pack.Grow(e.slots[0], p.in.Numel())
-	p.X, p.Y = e.slots[0], e.result(n.Out[0])
-	from.Dequantize(p.X, e.data[n.In[0]], 1)
+func (p *meanOfBytes) Compute(e *frame.Frame, n *graph.Node) {
+	in, out := &e.Graph.Values[n.In[0]], &e.Graph.Values[n.Out[0]]
+	from, _ := numbers.BytesAs(in)
+	to, _ := numbers.BytesAs(out)
+	e.Slots[0] = pack.Grow(e.Slots[0], p.in.Numel())
+	p.X, p.Y = e.Slots[0], e.Result(n.Out[0])
+	from.Dequantize(p.X, e.Data[n.In[0]], 1)
 	e.Parallel(p.lines, p.grain, p)
-	to.Quantize(e.data[n.Out[0]], p.Y, in.Quant.Scale/out.Quant.Scale/float32(p.in.Dim[1]*p.in.Dim[2]))
+	to.Quantize(e.Data[n.Out[0]], p.Y, in.Quant.Scale/out.Quant.Scale/float32(p.in.Dim[1]*p.in.Dim[2]))
 }
 
-func (p *linePool) bind(e *frame, n *graph.Node) {
+func (p *linePool) Bind(e *frame.Frame, n *graph.Node) {
 	p.set(e, n)
-	p.X, p.Y = e.load(0, n.In[0]), e.result(n.Out[0])
+	p.X, p.Y = e.Load(0, n.In[0]), e.Result(n.Out[0])
 }
 
-func (p *linePool) run(e *frame, _ *graph.Node) { e.Parallel(p.lines, p.grain, p) }
+func (p *linePool) Compute(e *frame.Frame, _ *graph.Node) { e.Parallel(p.lines, p.grain, p) }
 
 // plan sets the windows of a node.
 func (p *linePool) plan(n *graph.Node, in, out graph.Shape, mean bool) {
 	if p.Mean = mean; n.Window() == nil { // one window is the image
 		h, w := in.Dim[1], in.Dim[2]
-		p.Images = images(&graph.WindowGrid{In: in, Out: graph.ShapeOf(in.Dim[0], 1, 1, in.Dim[3]),
+		p.Images = frame.Images(&graph.WindowGrid{In: in, Out: graph.ShapeOf(in.Dim[0], 1, 1, in.Dim[3]),
 			W: &graph.Window{KernelH: h, KernelW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}})
 		return
 	}
 	s := n.Windows(in, out)
-	p.Images = images(&s)
+	p.Images = frame.Images(&s)
 }
 
-func (p *linePool) set(e *frame, n *graph.Node) {
-	if in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]; p.in != in || p.out != out {
+func (p *linePool) set(e *frame.Frame, n *graph.Node) {
+	if in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]; p.in != in || p.out != out {
 		p.in, p.out = in, out
 		p.plan(n, in, out, p.mean)
-		p.Plan(e.threads())
+		p.Plan(e.Threads())
 		if p.mean {
 			p.CountInside()
 		}
 		p.lines = out.Numel() / max(1, p.Out[2]*p.C)
-		p.grain = 1 + elementsPerRange/max(1, p.Line()*(min(p.Kernel[1], p.In[1])+p.Kernel[2]))
+		p.grain = 1 + frame.ElementsPerRange/max(1, p.Line()*(min(p.Kernel[1], p.In[1])+p.Kernel[2]))
 	}
-	p.e, p.node, p.Stop, p.Empty = e, n, &e.run, graph.Lowest
-	e.reserve(p.Line())
+	p.e, p.node, p.Stop, p.Empty = e, n, &e.Run, graph.Lowest
+	e.Reserve(p.Line())
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.
 func (p *linePool) Range(worker, lo, hi int) {
 	n := p.Out[2] * p.C
 	for line := lo; line < hi; line++ {
-		p.Run(worker, p.e.workers[worker].line, line)
-		boundFloats(p.node, p.Y[line*n:][:n])
+		p.Run(worker, p.e.Workers[worker].Line, line)
+		frame.BoundFloats(p.node, p.Y[line*n:][:n])
 	}
 }
 
 // argmaxPool selects the first of equal maxima, column by column in the window.
 type argmaxPool struct{}
 
-func (argmaxPool) bind(*frame, *graph.Node) {}
+// ArgmaxPool returns the loop of a pool that also has the indices of maxima.
+func ArgmaxPool(*frame.Frame, *graph.Node) frame.Loop { return frame.Decoded{Floats: argmaxPool{}} }
 
-func (argmaxPool) run(e *frame, n *graph.Node) {
-	x, y, index := e.load(0, n.In[0]), e.result(n.Out[0]), tensor.View[int32](e.data[n.Out[1]])
-	w := rowsOf(n, e.shapes[n.In[0]], e.shapes[n.Out[0]], x)
+func (argmaxPool) Bind(*frame.Frame, *graph.Node) {}
+
+func (argmaxPool) Compute(e *frame.Frame, n *graph.Node) {
+	x, y, index := e.Load(0, n.In[0]), e.Result(n.Out[0]), tensor.View[int32](e.Data[n.Out[1]])
+	w := frame.RowsOf(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]], x)
 	for at := range len(y) / w.C {
 		image, oy, ox := w.Point(at)
 		top, y0, y1 := w.Taps(1, oy)
 		left, x0, x1 := w.Taps(2, ox)
 		for c := range w.C {
-			e.run.Poll()
+			e.Run.Poll()
 			best, tap := graph.Lowest, -1
 			for kx := x0; kx < x1; kx++ {
 				for ky := y0; ky < y1; ky++ {
@@ -128,8 +138,8 @@ func (argmaxPool) run(e *frame, n *graph.Node) {
 // do not need a large file.
 const maxPoolTime = 10 * time.Second
 
-// checkPools returns an error if the pools of a graph take too long.
-func checkPools(g *graph.Graph, s []graph.Shape) error {
+// CheckPools returns an error if the pools of a graph take too long.
+func CheckPools(g *graph.Graph, s []graph.Shape) error {
 	total := int64(0)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -160,12 +170,15 @@ type softmaxRows struct {
 	c    int
 }
 
-func (s *softmaxRows) bind(e *frame, n *graph.Node) {
-	s.x, s.y, s.c = e.load(0, n.In[0]), e.result(n.Out[0]), e.shapes[n.In[0]].Last()
+// Softmax returns the loop of a softmax.
+func Softmax(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &softmaxRows{}) }
+
+func (s *softmaxRows) Bind(e *frame.Frame, n *graph.Node) {
+	s.x, s.y, s.c = e.Load(0, n.In[0]), e.Result(n.Out[0]), e.Shapes[n.In[0]].Last()
 }
 
-func (s *softmaxRows) run(e *frame, _ *graph.Node) {
-	e.Parallel(len(s.y)/s.c, 1+elementsPerRange/(8*s.c), s)
+func (s *softmaxRows) Compute(e *frame.Frame, _ *graph.Node) {
+	e.Parallel(len(s.y)/s.c, 1+frame.ElementsPerRange/(8*s.c), s)
 }
 
 // Range computes rows [lo, hi).
@@ -173,11 +186,11 @@ func (s *softmaxRows) Range(_, lo, hi int) {
 	simd.SoftmaxRows(s.y[lo*s.c:hi*s.c], s.x[lo*s.c:hi*s.c], s.c)
 }
 
-// poolWork is of pools: a line of the input, lists of taps, and what means are divided by.
-func poolWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	decodeWork(w, g, n, s, threads)
+// PoolWork is of pools: a line of the input, lists of taps, and what means are divided by.
+func PoolWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	frame.DecodeWork(w, g, n, s, threads)
 	var p linePool
 	p.plan(n, s[n.In[0]], s[n.Out[0]], n.Type.Tag != graph.TagMaxPooling2d)
-	w.line = max(w.line, graph.Times(4, p.Line()))
-	w.kept = graph.Plus(w.kept, graph.Plus(graph.Times(threads, 8*p.Listed()), graph.Times(4, 1+p.Out[1]+p.Out[2])))
+	w.Line = max(w.Line, graph.Times(4, p.Line()))
+	w.Kept = graph.Plus(w.Kept, graph.Plus(graph.Times(threads, 8*p.Listed()), graph.Times(4, 1+p.Out[1]+p.Out[2])))
 }

@@ -1,8 +1,9 @@
-package goengine
+package floats
 
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -35,24 +36,29 @@ type samplePoint struct {
 	weight float32
 }
 
-func (r *resizeLines) run(e *frame, _ *graph.Node) { e.Parallel(r.lines, r.grain, r) }
+// Resize returns the loop of a resize. The output of one to planes is transposed.
+func Resize(e *frame.Frame, n *graph.Node) frame.Loop {
+	return e.OnFloats(n, &resizeLines{planes: n.Type.Tag == graph.TagResizePlanes})
+}
 
-func (r *resizeLines) bind(e *frame, n *graph.Node) {
-	r.node, r.in = n, e.shapes[n.In[0]]
+func (r *resizeLines) Compute(e *frame.Frame, _ *graph.Node) { e.Parallel(r.lines, r.grain, r) }
+
+func (r *resizeLines) Bind(e *frame.Frame, n *graph.Node) {
+	r.node, r.in = n, e.Shapes[n.In[0]]
 	r.out = graph.Params[graph.ResizeParams](n).Shape(r.in)
-	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
+	r.x, r.y = e.Load(0, n.In[0]), e.Result(n.Out[0])
 	r.columns = pack.Grow(r.columns, r.out.Dim[2])
 	for i := range r.columns {
 		r.columns[i] = resizeSample(n, i, r.in.Dim[2], r.out.Dim[2])
 	}
 	pitch := r.out.Dim[2] * r.in.Dim[3]
-	e.reserve(2 * pitch)
-	r.work = pack.Grow(r.work, e.threads())
+	e.Reserve(2 * pitch)
+	r.work = pack.Grow(r.work, e.Threads())
 	for i := range r.work {
-		r.work[i].data = [2][]float32{e.workers[i].line[:pitch], e.workers[i].line[pitch : 2*pitch]}
+		r.work[i].data = [2][]float32{e.Workers[i].Line[:pitch], e.Workers[i].Line[pitch : 2*pitch]}
 	}
 	r.lines = r.out.Leading(2)
-	r.grain = 1 + elementsPerRange/max(1, 2*r.out.Dim[2]*r.in.Dim[3])
+	r.grain = 1 + frame.ElementsPerRange/max(1, 2*r.out.Dim[2]*r.in.Dim[3])
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.
@@ -178,10 +184,10 @@ func resizeSample(n *graph.Node, o, in, m int) samplePoint {
 	return samplePoint{lo, min(lo+1, in-1), at - floor}
 }
 
-// resizeWork is of resizes: two lines of the output, and the positions of its pixels.
-func resizeWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	decodeWork(w, g, n, s, threads)
+// ResizeWork is of resizes: two lines of the output, and the positions of its pixels.
+func ResizeWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	frame.DecodeWork(w, g, n, s, threads)
 	out := graph.Params[graph.ResizeParams](n).Shape(s[n.In[0]])
-	w.line = max(w.line, graph.Times(8, out.Dim[2], out.Dim[3]))
-	w.kept = graph.Plus(w.kept, graph.Times(24, out.Dim[2]))
+	w.Line = max(w.Line, graph.Times(8, out.Dim[2], out.Dim[3]))
+	w.Kept = graph.Plus(w.Kept, graph.Times(24, out.Dim[2]))
 }

@@ -1,8 +1,10 @@
-package goengine
+package floats
 
 import (
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
@@ -19,11 +21,11 @@ func TestProductShares(t *testing.T) {
 		{128, 768, 768, 2, 1}, {128, 768, 3072, 8, 1}, {3136, 144, 24, 2, 1.02}, {1, 1280, 1000, 2, 1.01},
 	} {
 		pool := cpu.NewPool(c.threads)
-		p := floatProduct{rows: c.rows, groups: 1, filter: &floatFilter{panels: []*gemm.Panels{{K: c.k, N: c.n}}}}
+		p := floatProduct{rows: c.rows, groups: 1, filter: &filters.Float{Panels: []*gemm.Panels{{K: c.k, N: c.n}}}}
 		p.source = &matrix{x: make([]float32, c.rows*c.k), ld: c.k, k: c.k}
-		p.plan(&frame{pool: pool})
+		p.plan(&frame.Frame{Pool: pool})
 		pool.Close()
-		panels, largest, all := p.filter.panels[0].Panels(), 0, 0
+		panels, largest, all := p.filter.Panels[0].Panels(), 0, 0
 		for w := range c.threads {
 			own := 0
 			for u := p.units * w / c.threads; u < p.units*(w+1)/c.threads; u++ {

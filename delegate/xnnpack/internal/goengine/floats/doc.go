@@ -1,0 +1,2 @@
+// Package floats (no compatibility promise) has the loops over floats.
+package floats

@@ -1,0 +1,2 @@
+// Package moves (no compatibility promise) has the loops that copy elements of any datatype.
+package moves
