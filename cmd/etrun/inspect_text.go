@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -249,12 +249,8 @@ func printNodes(t *tabwriter.Writer, nodes []nodeReport) {
 	for _, n := range nodes {
 		counts[n.Name]++
 	}
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return counts[b] - counts[a]
-		}
-		return strings.Compare(a, b)
-	})
+	names := sortedKeys(counts)
+	sort.SliceStable(names, func(i, k int) bool { return counts[names[i]] > counts[names[k]] })
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s ×%d", name, counts[name])
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"sort"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
@@ -327,16 +328,8 @@ func (w *quantizing) byNoise() []int {
 			list = append(list, i)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int) int {
-		x, y := decibels(w.layers[a].Signal, w.layers[a].Noise), decibels(w.layers[b].Signal, w.layers[b].Noise)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	ratio := func(k int) float64 { return decibels(w.layers[list[k]].Signal, w.layers[list[k]].Noise) }
+	sort.SliceStable(list, func(i, k int) bool { return ratio(i) < ratio(k) })
 	return list
 }
 

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -90,11 +92,9 @@ func sampleFiles(ctx context.Context, folder string) (list []string, err error) 
 	if err == nil && len(list) == 0 {
 		err = session.Usage("--calibrate %s: no files with the extensions %s", folder, strings.Join(sampleTypes, " "))
 	}
-	slices.SortFunc(list, func(a, b string) int {
-		if c := strings.Compare(filepath.Dir(a), filepath.Dir(b)); c != 0 {
-			return c
-		}
-		return comparePaths(a, b)
+	sort.Slice(list, func(i, k int) bool {
+		a, b := list[i], list[k]
+		return cmp.Or(strings.Compare(filepath.Dir(a), filepath.Dir(b)), comparePaths(a, b)) < 0
 	})
 	return list, err
 }

@@ -2,7 +2,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -159,6 +158,6 @@ func namesOf(list []Sample) (names []string) {
 	for i := range list {
 		names = append(names, list[i].Label)
 	}
-	slices.SortFunc(names, cmp.Compare[string])
+	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -11,7 +11,9 @@ type Builder struct {
 // NewBuilder returns a builder of an empty graph.
 func NewBuilder() Builder { return Builder{&Graph{Version: Identifiers[0]}} }
 
-// Value adds an intermediate value, which externals may make an argument, and returns its index.
+// Value adds an intermediate value, which externals may make an argument, and returns its index. It has many callers, and is large.
+//
+//go:noinline
 func (b *Builder) Value(d Datatype, s Shape, q Quant) int {
 	b.Graph.Values = append(b.Graph.Values, Value{ID: uint32(len(b.Graph.Values)), Datatype: d, Shape: s, Arg: None, Quant: q})
 	return len(b.Graph.Values) - 1

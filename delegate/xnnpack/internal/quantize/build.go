@@ -127,7 +127,9 @@ func (p *Plan) newBuilder() *builder {
 	return &builder{plan: p, Builder: graph.Builder{Graph: &g}, rows: make(map[int]int)}
 }
 
-// add adds a node that is made of one of the plan.
+// add adds a node that is made of one of the plan. It has many callers, and is large.
+//
+//go:noinline
 func (b *builder) add(from int, n graph.Node) *graph.Node {
 	n.Index = len(b.Graph.Nodes)
 	n.At = n.Index
