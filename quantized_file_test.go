@@ -69,7 +69,7 @@ func TestSharedWeightsStay(t *testing.T) {
 	}
 	before := named(low.Data.Bytes())
 	q, err := compile.OpenQuantization(low.Data.Bytes(), compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1},
-		Scheme: lowering.Scheme{Name: lowering.Dynamic8}, Methods: []string{"forward"}})
+		Operators: DefaultOperators(), Scheme: lowering.Scheme{Name: lowering.Dynamic8}, Methods: []string{"forward"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +91,12 @@ func TestSharedWeightsStay(t *testing.T) {
 
 // TestRandomQuantizedFiles quantizes random programs whose sizes vary, with all schemes, and runs the files with the plan in them.
 func TestRandomQuantizedFiles(t *testing.T) {
-	c := &campaign.Campaign{Test: "TestRandomQuantizedFiles", Usual: 120, Memory: 256 << 20,
+	c := &campaign.Campaign{Test: "TestRandomQuantizedFiles", Usual: 90, Memory: 256 << 20,
 		Counters: []string{"programs", "layers", "files", "calls", "outputs", "outputs below 10 dB",
 			"layers dq8", "8da4w", "q8", "w8", "auto"},
 		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
 			return func(seed uint64) error {
-				q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: p.Count}
+				q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: p.Count, keeps: int(seed % 3)}
 				q.count(0, 1)
 				if err := q.run(); err != nil {
 					return &campaign.Finding{Kind: "quantized file", Message: fmt.Sprintf("%s: %v", q.scheme.Name, err)}
@@ -112,6 +112,7 @@ type quantizedFile struct {
 	r      *rand.Rand
 	seed   uint64
 	count  func(counter, n int)
+	keeps  int // states
 	scheme lowering.Scheme
 	sized  *sized
 	from   []byte
@@ -124,12 +125,14 @@ type quantizedFile struct {
 func (q *quantizedFile) run() error {
 	q.scheme = lowering.Scheme{Name: lowering.SchemeNames[q.r.IntN(len(lowering.SchemeNames))], All: q.r.IntN(2) == 0, Group: 32,
 		Observer: lowering.Observers[q.r.IntN(len(lowering.Observers))]}
-	q.sized = newSized(q.r, 1, 3, 4, 32, 64)
+	q.sized = emptySized(q.r, 2+min(1, q.r.IntN(4)))
+	q.sized.widths, q.sized.keeps = []int{1, 3, 4, 32, 64}, q.keeps
+	q.sized.make()
 	if len(q.sized.M.Outputs) == 0 {
 		return nil
 	}
 	q.from, q.calls = q.sized.file(), [][][]int{nil}
-	for range 3 {
+	for range 3 + 2*q.keeps {
 		q.calls = append(q.calls, q.sized.sizesOf(q.r))
 	}
 	low, err := lowerGo(q.from)
@@ -137,8 +140,11 @@ func (q *quantizedFile) run() error {
 		return err
 	}
 	q.float = low.Data.Bytes()
+	if err := q.same(q.from, xnnpack.Backend{Engine: xnnpack.EngineGo}, q.lowered); err != nil {
+		return fmt.Errorf("lowered: %w", err)
+	}
 	x, err := compile.OpenQuantization(q.float, compile.QuantizeOptions{By: xnnpack.Writer{Backend: xnnpack.Backend{Engine: xnnpack.EngineGo}},
-		Scheme: q.scheme})
+		Operators: sizedOps, Scheme: q.scheme})
 	if err != nil {
 		return err
 	}
@@ -196,16 +202,16 @@ func (q *quantizedFile) write(x *compile.Quantization) error {
 		if faults := compiletest.Check(q.from, out.Data.Bytes()); len(faults) > 0 {
 			return errors.New(faults[0])
 		}
-		if err := q.engines(out.Data.Bytes()); err != nil {
+		if err := q.engines(out.Data.Bytes(), x.Trying(of)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// engines runs a file on the Go engine, and on the library if it is there. They may round elements of quantized values to other steps, so
+// engines runs a file on the Go engine, with the results of a trial, and on the library if it is there. They may round elements of quantized values to other steps, so
 // that their results differ, but not more than those of the quantized program and the one of floats, or the engines' results of that one.
-func (q *quantizedFile) engines(data []byte) error {
+func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 	var go1 [][]*tensor.Tensor // by call
 	err := q.same(data, xnnpack.Backend{Engine: xnnpack.EngineGo}, func(got, want []*tensor.Tensor) error {
 		go1 = append(go1, got)
@@ -213,6 +219,15 @@ func (q *quantizedFile) engines(data []byte) error {
 	})
 	if err != nil {
 		return fmt.Errorf("Go engine: %w", err)
+	}
+	list := go1
+	err = q.same(q.float, trial, func(got, _ []*tensor.Tensor) error {
+		want := list[0]
+		list = list[1:]
+		return exactly(got, want)
+	})
+	if err != nil {
+		return fmt.Errorf("a trial of the same layers: %w", err)
 	}
 	if _, err := xnn.Open(xnntest.Path()); err != nil {
 		return nil
@@ -271,6 +286,9 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 		default:
 			err = g.Written
 		}
+		if refused != nil || i == 4 { // a new sequence
+			err = errors.Join(err, reference.Reset(), m.Reset())
+		}
 		q.count(3, 1)
 		if err != nil {
 			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, exectest.Listing(m.in))
@@ -286,6 +304,15 @@ func (q *quantizedFile) load(data []byte, by delegate.Backend) (*Method, error) 
 		return nil, err
 	}
 	return p.Load(context.Background(), "")
+}
+
+// lowered compares results of operators and of the lowered program; see sizedTolerance.
+func (q *quantizedFile) lowered(got, want []*tensor.Tensor) error {
+	tolerance := 1e-3
+	if q.sized.codes {
+		tolerance = 0.4
+	}
+	return sameResults(want, got, tolerance)
 }
 
 func exactly(got, want []*tensor.Tensor) error { return sameResults(got, want, 0) }
@@ -316,11 +343,67 @@ func noise(got, want *tensor.Tensor) (signal, noise float64) {
 	return signal, noise
 }
 
-// TestQuantizedFileSeeds quantizes a program whose engines differed by steps: the library multiplies by ratios of scales of 8 bits.
+// TestQuantizedFileSeeds quantizes programs whose files were wrong.
 func TestQuantizedFileSeeds(t *testing.T) {
-	q := &quantizedFile{r: rand.New(rand.NewPCG(930001883, 13)), seed: 930001883, count: func(int, int) {}}
-	if err := q.run(); err != nil || len(q.layers) == 0 {
-		t.Errorf("%d layers, %v", len(q.layers), err)
+	for seed, why := range map[uint64]string{
+		930001883: "the library multiplies by ratios of scales of 8 bits: engines differ by steps",
+		510003261: "a quotient of values of another payload, small ones of which had 0 steps",
+		510003972: "the same in one payload", 610003651: "and of means of such values",
+	} {
+		q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: func(int, int) {}}
+		if err := q.run(); err != nil || len(q.layers) == 0 {
+			t.Errorf("seed %d (%s): %d layers, %v", seed, why, len(q.layers), err)
+		}
+	}
+}
+
+// A layer stays in floats if the program divides by its results, in its payload, in another one, or by an operator.
+func TestDivisors(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		op    string
+		args  func(s *sized, layer val) []any
+		stays bool
+	}{
+		{"a divisor", "aten::div.out", func(s *sized, layer val) []any { return []any{s.constant(4, 8), layer} }, true},
+		{"a dividend", "aten::div.out", func(s *sized, layer val) []any { return []any{layer, s.constant(4, 8)} }, false},
+		{"an operator's operand", "aten::log.out", func(_ *sized, layer val) []any { return []any{layer} }, true},
+		{"moved by an operator", "aten::log.out", func(s *sized, layer val) []any {
+			return []any{s.made("aten::flip.out", 2, layer, []int{0})}
+		}, true},
+		{"a function that is 0 where it is", "aten::rsqrt.out", func(s *sized, layer val) []any {
+			return []any{s.made("aten::abs.out", 2, layer)}
+		}, true},
+		{"one that is not", "aten::log.out", func(s *sized, layer val) []any { return []any{s.made("aten::sigmoid.out", 2, layer)} }, false},
+		{"with a constant added", "aten::rsqrt.out", func(s *sized, layer val) []any {
+			return []any{s.made("aten::add.out", 2, s.made("aten::abs.out", 2, layer), s.constant(4, 8), 1)}
+		}, false},
+	} {
+		for _, scheme := range []lowering.SchemeName{lowering.Static8, lowering.Dynamic8, lowering.Weights8} {
+			s := emptySized(rand.New(rand.NewPCG(1, 1)), 1)
+			x, w := s.input(nil, -5, -33), s.constant(8, 32)
+			for _, v := range []val{x, w} { // a logarithm is a number
+				for i, y := range tensor.Data[float32](s.tensors[0][int(v)]) {
+					tensor.Data[float32](s.tensors[0][int(v)])[i] = max(y, -y)
+				}
+			}
+			layer := s.made("aten::linear.out", 2, x, w, nil)
+			s.made(c.op, 2, c.args(s, layer)...)
+			s.finish()
+			low, err := lowerGo(s.file())
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			q, err := compile.OpenQuantization(low.Data.Bytes(), compile.QuantizeOptions{Operators: sizedOps, Scheme: lowering.Scheme{Name: scheme},
+				By: xnnpack.Writer{Backend: xnnpack.Backend{Engine: xnnpack.EngineGo}}})
+			if err != nil || len(q.Layers()) == 0 {
+				t.Fatalf("%s, %s: no layers, %v", c.name, scheme, err)
+			}
+			want := c.stays && scheme != lowering.Weights8
+			if l := q.Layers()[0]; (l.Reason != "") != want {
+				t.Errorf("%s, %s: layer %s with reason %q, want it to stay: %v", c.name, scheme, l.Name(), l.Reason, want)
+			}
+		}
 	}
 }
 

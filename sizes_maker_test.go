@@ -32,6 +32,8 @@ type sized struct {
 	codes   bool           // it may quantize
 	widths  []int          // sizes that do not vary
 	rows    bool           // the first size of all inputs is the first bound
+	keeps   int            // how many states it has
+	states  [][2]val       // and what they become
 }
 
 // maxElements bounds the elements of a tensor.
@@ -67,6 +69,9 @@ func (s *sized) make() *sized {
 	}
 	s.codes = r.IntN(4) == 0
 	s.inputs()
+	for range s.keeps {
+		s.recurrent()
+	}
 	calls := 3 + r.IntN(20)
 	for tries := 0; tries < 3*calls && s.Next() < calls; tries++ {
 		s.grow()
@@ -208,6 +213,48 @@ func (s *sized) constant(sizes ...int) val {
 	return val(v)
 }
 
+// made adds a call that does not fail.
+func (s *sized) made(op string, rank int, args ...any) val {
+	v, ok := s.do(op, []out{{rank: rank}}, args...)
+	if !ok {
+		panic(op + " fails")
+	}
+	s.Defined = append(s.Defined, int(v))
+	return v
+}
+
+// recurrent adds a state of a row, and a layer that computes the next one from it and the mean row of a value, often with a gate. What is
+// behind it may read the next state.
+func (s *sized) recurrent() {
+	x, n := val(oneOf(s, s.M.Inputs...)), oneOf(s, s.widths...)
+	state := val(s.tensor(tensor.Float32, 2, nil))
+	t := s.M.Values[state].Tensor
+	t.Storage, t.Offset, s.M.Arenas = pte.Planned, int64(4096*len(s.states)), []pte.Arena{{Size: 1 << 20}}
+	for k := range s.tensors {
+		s.tensors[k][int(state)] = s.random([]int{1, n}, nil)
+	}
+	row := func(op string, args ...any) val { return s.made("aten::"+op, 2, args...) }
+	linear := func(x val) val {
+		w := s.constant(n, s.sizes(x)[1])
+		for i := range tensor.Data[float32](s.tensors[0][int(w)]) { // noise does not grow from call to call
+			tensor.Data[float32](s.tensors[0][int(w)])[i] /= float32(s.sizes(x)[1])
+		}
+		return row("linear.out", x, w, oneOf[any](s, nil, s.constant(n)))
+	}
+	seen, next := s.constant(1, n), linear(state)
+	if rank := len(s.sizes(x)); rank > 1 && slices.Equal(s.tensors[0][int(x)].Sizes[rank-1:], s.tensors[1][int(x)].Sizes[rank-1:]) {
+		mean := s.made("aten::mean.out", 1, x, []int{0, 1, 2}[:rank-1], false, nil)
+		seen = linear(row("unsqueeze_copy.out", mean, 0))
+	}
+	next = row("tanh.out", row("add.out", next, seen, 1))
+	if s.R.IntN(2) == 0 { // what is left of the state, and added to it
+		gate := row("sigmoid.out", linear(state))
+		left := row("mul.out", gate, state)
+		next = row("add.out", left, row("mul.out", row("rsub.Scalar_out", gate, 1, 1), next), 1)
+	}
+	s.states, s.Defined = append(s.states, [2]val{state, next}), append(s.Defined, int(next))
+}
+
 // argument adds an argument of a call.
 func (s *sized) argument(a any) int {
 	v := pte.Value{}
@@ -288,7 +335,7 @@ func (s *sized) do(op string, outs []out, args ...any) (result val, ok bool) {
 			s.read[item] = true
 		}
 	}
-	s.Call(s.ops[op], s.withResult(op, list, results)...)
+	s.Call(s.operator(op), s.withResult(op, list, results)...)
 	s.results = append(s.results, results...)
 	return val(results[0]), true
 }
@@ -316,6 +363,7 @@ func (s *sized) evaluate(op string, list, results []int) bool {
 		for _, v := range results {
 			t := s.M.Values[v].Tensor
 			s.tensors[k][v] = tensor.Make(t.DType, make([]int, len(t.Sizes)), t.DimOrder, tensor.DynamicUnbound)
+			s.tensors[k][v].Limit(maxElements)
 		}
 		var args kernels.Args
 		for _, v := range list {
@@ -328,12 +376,17 @@ func (s *sized) evaluate(op string, list, results []int) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// operator returns the index of an operator.
+func (s *sized) operator(op string) int {
 	if _, ok := s.ops[op]; !ok {
 		s.ops[op] = len(s.M.Operators)
 		name, overload := exectest.SplitName(op)
 		s.M.Operators = append(s.M.Operators, pte.Operator{Name: name, Overload: overload})
 	}
-	return true
+	return s.ops[op]
 }
 
 // good reports whether a result has elements, not too many, and no more than at the bounds.
@@ -360,6 +413,9 @@ func (s *sized) try(op string, o out, args ...any) {
 // finish declares sizes and outputs: what no call reads, and others.
 func (s *sized) finish() {
 	s.declare()
+	for _, p := range s.states {
+		s.Call(s.operator("aten::copy_"), int(p[0]), int(p[1]), s.argument(false), int(p[0]))
+	}
 	made := s.Defined[len(s.M.Inputs):]
 	for i, v := range made {
 		if s.R.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {

@@ -3,7 +3,17 @@
 package etrun
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -137,4 +147,53 @@ func (mem *keptMemory) call(k *keeper, op string, args []int) {
 	default:
 		panic(op)
 	}
+}
+
+// quantizeKept quantizes a lowered program. Its file has the results of a trial of the same layers, and runs that measure have its own.
+func quantizeKept(list []*keeper, lowered []byte, seed uint64) error {
+	r := rand.New(rand.NewPCG(seed, 33))
+	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
+	q, err := compile.OpenQuantization(lowered, compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1}, Operators: DefaultOperators(),
+		Scheme: lowering.Scheme{Name: lowering.SchemeNames[r.IntN(len(lowering.SchemeNames))], All: true, Group: 32}})
+	if err != nil {
+		return err
+	}
+	run := func(file []byte, by delegate.Backend, compare func(got, want []float32) error) error {
+		_, err := compareKept(list, file, way{"", []Option{WithDelegates(by), WithLowering(LowerOff), WithPlan(PlanFile)}}, seed, compare)
+		return err
+	}
+	for _, by := range []delegate.Backend{q.Calibrating(), q.Measuring()} {
+		if err := run(lowered, by, sameKept); err != nil {
+			return err
+		}
+	}
+	layers, seen := q.Layers(), [][]float32(nil)
+	forms := func(l int) lowering.SchemeName {
+		if f := layers[l].Forms; len(f) > 0 && (seed>>(l%8))&1 == 0 {
+			return f[0]
+		}
+		return ""
+	}
+	out, err := q.Write(forms)
+	if err == nil {
+		err = run(out.Data.Bytes(), go1, func(got, _ []float32) error { seen = append(seen, got); return nil })
+	}
+	if err != nil {
+		return err
+	}
+	if faults := compiletest.Check(lowered, out.Data.Bytes()); len(faults) > 0 {
+		return errors.New(faults[0])
+	}
+	return run(lowered, q.Trying(forms), func(got, _ []float32) error {
+		want := seen[0]
+		seen = seen[1:]
+		return sameKept(got, want)
+	})
+}
+
+func sameKept(got, want []float32) error {
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("got %v, want %v", got, want)
+	}
+	return nil
 }

@@ -380,18 +380,21 @@ func runKept(seed uint64, ways []way, count func(counter int, n int)) error {
 		if strings.HasPrefix(w.name, "file") {
 			file = lowered.Data.Bytes()
 		}
-		regions, err := compareKept(list, file, w, seed)
+		regions, err := compareKept(list, file, w, seed, sameKept)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		count(1, 1)
 		count(2, regions)
 	}
+	if err := quantizeKept(list, lowered.Data.Bytes(), seed); err != nil {
+		return fmt.Errorf("quantized: %w", err)
+	}
 	return nil
 }
 
 // compareKept calls the methods of a program in random order, and again after a reset.
-func compareKept(list []*keeper, file []byte, w way, seed uint64) (regions int, err error) {
+func compareKept(list []*keeper, file []byte, w way, seed uint64, compare func(got, want []float32) error) (regions int, err error) {
 	p, err := Parse(slices.Clone(file), append(slices.Clone(w.options), WithThreads(1))...)
 	if err != nil {
 		return 0, err
@@ -422,8 +425,11 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64) (regions int, 
 		}
 		i := r.IntN(len(list))
 		got, want, err := callKept(methods[i], list[i], &mem, r)
-		if err != nil || !slices.Equal(got, want) {
-			return 0, fmt.Errorf("call %d, method %s: got %v, want %v; %v\n%s", call, list[i].m.Name, got, want, err, exectest.Listing(methods[i].in))
+		if err == nil {
+			err = compare(got, want)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("call %d, method %s: %w\n%s", call, list[i].m.Name, err, exectest.Listing(methods[i].in))
 		}
 	}
 	return regions, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -71,7 +72,8 @@ func (w *quantizing) quantize(ctx context.Context, program *stored) (*stored, er
 	}
 	defer w.float.close()
 	collect.Loaded()
-	o := compile.QuantizeOptions{By: w.by, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
+	o := compile.QuantizeOptions{By: w.by, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods(),
+		Operators: etrun.DefaultOperators()}
 	var names []string // that --skip may match
 	if w.scheme.Name == lowering.Dynamic4 {
 		o.Embeds = func(name string) bool {

@@ -61,6 +61,9 @@ type Quantizer interface {
 type Floats interface {
 	// Layers lists what is quantized, in order.
 	Layers() []Layer
+	// Divisors leaves the layers as they are that compute divisors, of which small ones would be 0. is reports whether other calls divide by
+	// an argument of the payload's, an output. It returns the inputs that are divided by.
+	Divisors(is func(arg int) bool) []int
 	// Calibrate returns an image that also records the ranges of values.
 	Calibrate(ctx context.Context, p *delegate.Payload) (delegate.Image, error)
 	// Measure returns an image that also computes each layer from quantized operands, in its first form, and records the difference.

@@ -116,6 +116,15 @@ func (f *floatPayload) Layers() (list []regions.Layer) {
 	return list
 }
 
+// Divisors implements lowering.Floats.
+func (f *floatPayload) Divisors(is func(arg int) bool) (inputs []int) {
+	g := f.plan.Graph
+	for _, k := range f.plan.Divisors(func(k int) bool { return is(f.inputs + k - g.Inputs) }) {
+		inputs = append(inputs, f.kept[k])
+	}
+	return inputs
+}
+
 // Set implements lowering.Floats.
 func (f *floatPayload) Set(o regions.Observer, corrected bool) { f.plan.Set(o, corrected) }
 

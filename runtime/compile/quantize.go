@@ -8,6 +8,8 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -20,6 +22,7 @@ type QuantizeOptions struct {
 	Named  func(key string) ([]byte, bool) // as of [Options]
 	// FileBytes is as of [Options].
 	FileBytes int64
+	Operators *kernels.Set
 	Methods   []string // whose payloads are quantized, nil for all
 	// Embeds reports whether the table of an embedding is quantized to 8 bits, by its name METHOD:embedding:CHAIN:INSTRUCTION; nil for none.
 	Embeds func(name string) bool
@@ -77,8 +80,68 @@ func OpenQuantization(data []byte, o QuantizeOptions) (*Quantization, error) {
 			q.payloads[at{i, d}] = f
 			q.order = append(q.order, at{i, d})
 		}
+		q.leaveDivisors(i, o.Operators)
 	}
 	return q, nil
+}
+
+// leaveDivisors leaves the layers of method i as they are by whose results the program divides. In a loop, a value may be read before the
+// instruction that writes it.
+func (q *Quantization) leaveDivisors(i int, operators *kernels.Set) {
+	m, divisors := &q.w.spec.Methods[i], make(map[int]bool)
+	for range 2 {
+		for _, c := range m.Chains {
+			for k := range c.Instructions {
+				in := &c.Instructions[len(c.Instructions)-1-k]
+				for _, v := range q.divisorsOf(i, in, operators, divisors) {
+					divisors[v] = true
+				}
+			}
+		}
+	}
+}
+
+// poles are the classes of operators whose function has a pole at 0, by the argument.
+var poles = map[opclass.Class]int{opclass.Div: 1, opclass.Rsqrt: 0, opclass.Log: 0}
+
+// divisorsOf returns the values that an instruction divides by, and those of whose elements divisors consist.
+func (q *Quantization) divisorsOf(i int, in *pte.Instruction, operators *kernels.Set, divisors map[int]bool) (list []int) {
+	m := &q.w.spec.Methods[i]
+	switch in.Kind {
+	case pte.MoveCall:
+		if divisors[in.Target] {
+			return []int{in.Index}
+		}
+	case pte.DelegateCall:
+		if f := q.payloads[at{i, in.Index}]; f != nil {
+			for _, k := range f.Divisors(func(k int) bool { return k < len(in.Args) && divisors[in.Args[k]] }) {
+				list = append(list, in.Args[k])
+			}
+		}
+	case pte.KernelCall:
+		op, _, ok, err := operators.Lookup(m.Operators[in.Index].FullName())
+		if err != nil || !ok || len(in.Args) < 2 {
+			return nil
+		}
+		if pole, ok := poles[op.Class]; ok {
+			list = append(list, in.Args[pole])
+		}
+		if values := withItems(m, in.Args); op.Moves && slices.ContainsFunc(values, func(v int) bool { return divisors[v] }) {
+			list = values
+		}
+	}
+	return list
+}
+
+// withItems returns values with the items of lists.
+func withItems(m *pte.Method, values []int) []int {
+	list := slices.Clone(values)
+	for _, v := range values {
+		if v >= 0 {
+			list = append(list, m.Values[v].Items...)
+		}
+	}
+	return list
 }
 
 func (w *writer) payloadOf(m *pte.Method, d int, args []*delegate.ArgSpec) *delegate.Payload {

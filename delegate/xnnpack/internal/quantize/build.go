@@ -21,7 +21,7 @@ type Built struct {
 func New(g *graph.Graph, s lowering.Scheme) *Plan {
 	fuseClamps(g)
 	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), readers: g.Readers(),
-		measured: make(map[lowering.Observer]*measured)}
+		divisors: make(map[int]bool), measured: make(map[lowering.Observer]*measured)}
 	p.Set(cmp.Or(s.Observer, lowering.ObserveMSE), false)
 	for i := range g.Nodes {
 		p.layers[i] = graph.None
@@ -47,7 +47,9 @@ func (p *Plan) nodeForms(forms lowering.Forms) []lowering.SchemeName {
 	list := make([]lowering.SchemeName, len(p.layers))
 	for i, l := range p.layers {
 		if l == graph.None {
-			list[i] = lowering.Static8
+			if !p.divisors[p.Graph.Nodes[i].Out[0]] {
+				list[i] = lowering.Static8
+			}
 		} else if s := forms(l); slices.Contains(p.Layers[l].Forms, s) {
 			list[i] = s
 		}

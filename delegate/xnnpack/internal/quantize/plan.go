@@ -23,6 +23,7 @@ type Plan struct {
 	weights   map[weightKey]*graph.Value
 	readers   []int        // by value: how often it is read
 	steps     map[int]bool // by value: a product of a recurrent layer computes it
+	divisors  map[int]bool // by value
 
 	by        lowering.Observer // of values whose best one is not known
 	best      map[int]lowering.Observer
