@@ -31,12 +31,13 @@ type tuning struct {
 }
 
 const (
-	trialCalls  = 16       // that a trial runs, unless a sequence has more
-	trialBytes  = 64 << 20 // of their outputs
-	trialLayers = 512      // that are measured alone: those with the most noise
-	fewNumbers  = 1000     // of outputs, below which errors often cancel by chance
-	leastGain   = 0.99     // a step is taken if the noise is at most this part of what it was
-	leastShare  = 200      // a step takes at least this part of the program's time, as the layer's neighbours are converted
+	mostCalls    = 16       // that a trial runs, unless a sequence has more
+	trialBytes   = 64 << 20 // of their outputs
+	trialLayers  = 512      // that are measured alone: those with the most noise
+	fewSequences = 6        // fewer of them both choose and measure
+	fewNumbers   = 1000     // of outputs, below which errors often cancel by chance
+	leastGain    = 0.99     // a step is taken if the noise is at most this part of what it was
+	leastShare   = 200      // a step takes at least this part of the program's time, as the layer's neighbours are converted
 )
 
 // tune finds the observer of ranges, and whether to correct biases, with which the fastest schemes have the least noise.
@@ -53,7 +54,7 @@ func (w *quantizing) tune(ctx context.Context) error {
 	var found quantizeReport
 	for _, o := range append(slices.Clone(lowering.Observers), lowering.ObserveBest) {
 		w.q.Set(o, false)
-		if err := w.measureEach(ctx, "measuring layers", w.q.Measuring(), w.tuning.calls); err != nil {
+		if err := w.measureEach(ctx, "measuring layers", w.q.Measuring(), w.tuning.calls...); err != nil {
 			return inOriginal(err, "--calibrate")
 		}
 		for _, corrected := range []bool{false, true} {
@@ -80,8 +81,9 @@ func (w *quantizing) prepareTrials(ctx context.Context) error {
 	}
 	defer s.Close()
 	w.tuning.alone, w.tuning.most = make(map[int]output.Number), math.Inf(-1)
+	list, measured := w.sequences(s.KeepsState())
 	bytes, numbers := 0, 0
-	for _, i := range w.trialCalls(s.KeepsState()) {
+	for _, i := range trialCalls(list) {
 		if bytes > trialBytes {
 			break
 		}
@@ -97,31 +99,22 @@ func (w *quantizing) prepareTrials(ctx context.Context) error {
 		}
 		w.tuning.calls, w.tuning.floats = append(w.tuning.calls, i), append(w.tuning.floats, outputs)
 	}
-	if numbers < fewNumbers {
-		w.Say("warning: the outputs by which auto chooses are %d numbers, fewer than %d: errors may cancel there by chance, and other inputs lose more; "+
-			"measure these, or use more files of --calibrate", numbers, fewNumbers)
+	if numbers < fewNumbers || len(measured) == len(list) {
+		w.Say("warning: auto chooses by %d numbers of the outputs of %s: errors may cancel there by chance, and other inputs lose more; measure these, or use more "+
+			"files of --calibrate: of %d or more, every third measures and does not choose", numbers, cli.Count(len(w.tuning.calls), "call", "calls"), fewSequences)
 	}
 	return nil
 }
 
-// trialCalls lists the calls of trials. A call without state is a sequence of its own.
-func (w *quantizing) trialCalls(state bool) (list []int) {
-	var first []int // of each sequence
-	for i := range w.samples {
-		if !state || !w.samples[i].follows {
-			first = append(first, i)
-		}
+// trialCalls lists the calls of trials: sequences that are evenly spaced.
+func trialCalls(sequences [][]int) (list []int) {
+	calls := 0
+	for _, s := range sequences {
+		calls += len(s)
 	}
-	want := max(1, min(len(first), trialCalls*len(first)/len(w.samples)))
+	want := max(1, min(len(sequences), mostCalls*len(sequences)/calls))
 	for k := range want {
-		n := k * len(first) / want
-		end := len(w.samples)
-		if n+1 < len(first) {
-			end = first[n+1]
-		}
-		for i := first[n]; i < end; i++ {
-			list = append(list, i)
-		}
+		list = append(list, sequences[k*len(sequences)/want]...)
 	}
 	return list
 }
@@ -302,6 +295,13 @@ func (r *quantizeReport) printAuto(a *app) {
 		corrected = "corrected"
 	}
 	fmt.Fprintf(a.Out, "  ranges by %s, biases %s\n", r.Observer, corrected)
+	if r.Measured > 0 {
+		what := [2]string{"input", "inputs"}
+		if r.Sequences > 0 {
+			what = [2]string{"sequence", "sequences"}
+		}
+		fmt.Fprintf(a.Out, "  outputs measured on %s that did not choose\n", cli.Count(r.Measured, what[0], what[1]))
+	}
 	left := slices.DeleteFunc(slices.Clone(r.Layers), func(l layerReport) bool { return l.Alone == nil || l.Quantized })
 	sort.SliceStable(left, func(i, k int) bool { return cmp.Less(*left[i].Alone, *left[k].Alone) })
 	for _, l := range left[:min(len(left), shownLayers)] {

@@ -30,6 +30,7 @@ type quantizeReport struct {
 	OutputBytes int             `json:"output_bytes"`
 	Samples     int             `json:"samples"`             // files of --calibrate
 	Sequences   int             `json:"sequences,omitempty"` // that they are the calls of, if the program has state
+	Measured    int             `json:"measured,omitempty"`  // samples, or sequences, that auto measures the outputs by, and does not choose by
 	Repairs     []repair.Change `json:"repairs,omitempty"`   // of faults of the exporter
 	Layers      []layerReport   `json:"layers"`
 	Embeddings  []string        `json:"embeddings,omitempty"`  // with tables of 8 bits

@@ -112,7 +112,7 @@ func (w *quantizing) findInputs(ctx context.Context) (err error) {
 	}
 	for w.try = range session.Attempts() {
 		w.inputs = nil
-		failed := w.measureEach(ctx, "looking for inputs", nil, w.all())
+		failed := w.measureEach(ctx, "looking for inputs", nil)
 		if failed == nil || !isUnfit(failed) {
 			return failed
 		}
@@ -141,32 +141,54 @@ func (w *quantizing) checkSkip(names []string) error {
 // observe runs the program to find the ranges of values, and to measure the layers.
 func (w *quantizing) observe(ctx context.Context) error {
 	if slices.Contains(calibrated, w.scheme.Name) {
-		if err := w.measureEach(ctx, "calibrating", w.q.Calibrating(), w.all()); err != nil {
+		if err := w.measureEach(ctx, "calibrating", w.q.Calibrating()); err != nil {
 			return err
 		}
 	}
 	if !w.verify || len(w.q.Layers()) == 0 || w.scheme.Name == lowering.Auto {
 		return nil
 	}
-	return inOriginal(w.measureEach(ctx, "measuring layers", w.q.Measuring(), w.all()), "--calibrate")
+	return inOriginal(w.measureEach(ctx, "measuring layers", w.q.Measuring()), "--calibrate")
 }
 
-// all lists the calls: without samples one of each method, of random inputs.
-func (w *quantizing) all() (list []int) {
+// sequences lists the calls of each sequence; a call without state is one of its own. Without samples there is a single call of each
+// method, of random inputs. With --scheme auto, measured are those by which the outputs are measured, every third one of several: errors
+// that cancel by chance in those by which it chooses do not cancel there.
+func (w *quantizing) sequences(state bool) (list, measured [][]int) {
 	for i := range max(len(w.samples), 1) {
-		list = append(list, i)
+		if state && i > 0 && w.samples[i].follows {
+			list[len(list)-1] = append(list[len(list)-1], i)
+		} else {
+			list = append(list, []int{i})
+		}
 	}
-	return list
+	if w.scheme.Name != lowering.Auto || len(list) < fewSequences {
+		return list, list
+	}
+	var rest [][]int
+	for i, calls := range list {
+		if i%3 == 2 {
+			measured = append(measured, calls)
+		} else {
+			rest = append(rest, calls)
+		}
+	}
+	return rest, measured
 }
 
-// measureEach runs calls of the program, each sequence from the initial state, with a backend that does what.
-func (w *quantizing) measureEach(ctx context.Context, what string, by delegate.Backend, calls []int) error {
+// measureEach runs calls of the program, each sequence from the initial state, with a backend that does what: by default all by which
+// the program is chosen.
+func (w *quantizing) measureEach(ctx context.Context, what string, by delegate.Backend, calls ...int) error {
 	s, err := w.open(ctx, w.float, by)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	w.warnOfState(s)
+	if len(calls) == 0 {
+		list, _ := w.sequences(s.KeepsState())
+		calls = slices.Concat(list...)
+	}
 	for k, i := range calls {
 		w.Progress.Say("%s, sample %d of %d", what, k+1, len(calls))
 		if _, err := w.outputs(ctx, s, i); err != nil {
@@ -414,8 +436,12 @@ func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int
 	}
 	defer quantized.Close()
 	var sums []noise
-	for i := range max(len(w.samples), 1) {
-		w.Progress.Say("measuring outputs, after %d steps, sample %d of %d", steps, i+1, len(w.samples))
+	chosen, measured := w.sequences(float.KeepsState())
+	if len(chosen) > len(measured) {
+		w.report.Measured = len(measured)
+	}
+	for k, i := range slices.Concat(measured...) {
+		w.Progress.Say("measuring outputs, after %d steps, sample %d of %d", steps, k+1, len(w.samples))
 		wants, err := w.outputs(ctx, float, i)
 		if err != nil {
 			return nil, inOriginal(err, "--calibrate")

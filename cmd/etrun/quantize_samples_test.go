@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun/delegate/lowering"
 )
 
 // streamCalls writes the samples of the streaming model as calls of 128 samples, and returns their folder.
@@ -58,6 +60,31 @@ func TestQuantizeSequences(t *testing.T) {
 	if reports[0].Outputs[0] != reports[1].Outputs[0] || reports[0].Outputs[0] == reports[3].Outputs[0] {
 		t.Errorf("outputs %v, %v and %v: want those of a folder and of --next equal, and those of first calls others",
 			reports[0].Outputs, reports[1].Outputs, reports[3].Outputs)
+	}
+}
+
+// With auto, every third sequence of 6 or more measures, and does not choose.
+func TestAutoSequences(t *testing.T) {
+	for _, c := range []struct {
+		scheme         lowering.SchemeName
+		calls, length  int // of sequences
+		state          bool
+		list, measured string
+	}{
+		{lowering.Static8, 6, 1, false, "[[0] [1] [2] [3] [4] [5]]", "[[0] [1] [2] [3] [4] [5]]"},
+		{lowering.Auto, 5, 1, false, "[[0] [1] [2] [3] [4]]", "[[0] [1] [2] [3] [4]]"},
+		{lowering.Auto, 6, 1, false, "[[0] [1] [3] [4]]", "[[2] [5]]"},
+		{lowering.Auto, 6, 6, false, "[[0] [1] [3] [4]]", "[[2] [5]]"},
+		{lowering.Auto, 10, 2, true, "[[0 1] [2 3] [4 5] [6 7] [8 9]]", "[[0 1] [2 3] [4 5] [6 7] [8 9]]"},
+		{lowering.Auto, 12, 2, true, "[[0 1] [2 3] [6 7] [8 9]]", "[[4 5] [10 11]]"},
+	} {
+		w := &quantizing{scheme: lowering.Scheme{Name: c.scheme}}
+		for i := range c.calls {
+			w.samples = append(w.samples, sample{follows: i%c.length > 0})
+		}
+		if list, measured := w.sequences(c.state); fmt.Sprint(list) != c.list || fmt.Sprint(measured) != c.measured {
+			t.Errorf("%+v: got %v and %v", c, list, measured)
+		}
 	}
 }
 

@@ -214,8 +214,8 @@ func TestQuantizeAuto(t *testing.T) {
 		}
 		var r quantizeReport
 		r, ratios[i] = readReport(t, out)
-		if i == 1 && (r.Observer == "" || r.Budget != autoBudget || r.Layers[0].Scheme != "q8") {
-			t.Errorf("%s: got %+v, want an observer, the budget and schemes", scheme, r)
+		if i == 1 && (r.Observer == "" || r.Budget != autoBudget || r.Layers[0].Scheme != "q8" || r.Measured != 6) {
+			t.Errorf("%s: got %+v, want an observer, the budget, schemes and 6 of 20 inputs that measure", scheme, r)
 		}
 		if n := rightDigits(t, to, images, labels); n < 98 {
 			t.Errorf("%s: %d of 100 images are right, want 98", scheme, n)
