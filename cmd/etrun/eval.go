@@ -43,26 +43,31 @@ character error rate. With --decode boxes or map FOLDER has pictures, and FILE.t
 each has the boxes of its objects as YOLO writes them, lines CLASS X Y WIDTH HEIGHT in
 shares of the picture; the result is the average precision where half of the union of two
 boxes is common.
+
+Several models, such as one of floats and its quantized form, are compared in a table.
 `
 
 func newEval(a *app) *cobra.Command {
 	e := &evalCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Local: true}, classes: outcome{app: a}}
 	c := &cobra.Command{
-		Use:   "eval MODEL.pte FOLDER",
+		Use:   "eval MODEL.pte... FOLDER",
 		Short: "Measure the accuracy of a classifier on labelled files",
 		Long:  evalHelp,
 		Example: "  etrun eval testdata/digits/xnnpack.pte testdata/digits/samples\n" +
 			"  etrun eval model.pte val --labels val.csv --classes names.txt \\\n" +
 			"    --options resize=256,mean=imagenet,std=imagenet\n" +
+			"  etrun eval model.pte model_q8.pte val\n" +
 			"  etrun eval ocr.pte lines --labels texts.csv --decode ctc --classes symbols.txt\n" +
 			"  etrun eval model.pte val --json | jq '.classes[] | select(.top1 < .samples)'",
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return session.Usage("%s, want MODEL.pte FOLDER; see %s --help", cli.Count(len(args), "argument", "arguments"), c.CommandPath())
+			if len(args) < 2 {
+				return session.Usage("%s, want MODEL.pte... FOLDER; see %s --help", cli.Count(len(args), "argument", "arguments"), c.CommandPath())
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return e.run(c.Context(), args[0], args[1]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.run(c.Context(), args[:len(args)-1], args[len(args)-1])
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&e.method, "method", "", `method to run (default "forward")`)
@@ -75,56 +80,80 @@ func newEval(a *app) *cobra.Command {
 	return c
 }
 
-func (e *evalCommand) run(ctx context.Context, path, folder string) error {
+func (e *evalCommand) run(ctx context.Context, paths []string, folder string) error {
 	if len(e.classes.decoders) > 1 {
 		return session.Usage("--decode twice, want one")
 	}
+	measure, err := e.measure(ctx, folder)
+	if err != nil {
+		return err
+	}
+	var list []evaluated
+	for _, path := range paths {
+		var r evaluated
+		if r, err = e.model(ctx, path, measure); r != nil {
+			list = append(list, r)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err != nil && !cli.Cancelled(err) || len(list) == 0 {
+		return err
+	}
+	return errors.Join(err, e.report(list))
+}
+
+// evaluated is the report of a model.
+type evaluated interface {
+	print(e *evalCommand) error
+	table() (titles, row string) // of several models: columns behind tabs
+}
+
+// evaluation returns the report of a model. With an error it is that of a part of the samples, or nil.
+type evaluation func(ctx context.Context, s *session.Session) (evaluated, error)
+
+// measure returns what is measured on the samples of a folder.
+func (e *evalCommand) measure(ctx context.Context, folder string) (evaluation, error) {
+	boxes := len(e.classes.decoders) > 0 && e.classes.decoders[0].HasBoxes()
 	var samples []evaluate.Sample
 	var pictures []evaluate.Pictured
 	var err error
-	boxes := len(e.classes.decoders) > 0 && e.classes.decoders[0].HasBoxes()
 	switch {
 	case boxes && e.labels != "":
-		return session.Usage("--labels with boxes, which are in FILE.txt beside each picture")
+		return nil, session.Usage("--labels with boxes, which are in FILE.txt beside each picture")
 	case boxes:
 		pictures, err = evaluate.Pictures(ctx, folder)
 	default:
 		samples, err = e.samples(ctx, folder)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = e.classes.readLabels(ctx)
 	}
-	if err := e.classes.readLabels(ctx); err != nil {
-		return err
+	switch {
+	case err != nil:
+		return nil, err
+	case boxes:
+		return func(ctx context.Context, s *session.Session) (evaluated, error) { return e.boxes(ctx, s, pictures) }, nil
+	case len(e.classes.decoders) > 0:
+		return func(ctx context.Context, s *session.Session) (evaluated, error) { return e.texts(ctx, s, samples) }, nil
 	}
-	var names []string
-	if len(e.classes.decoders) == 0 {
-		if names, err = evaluate.Classes(samples, e.classes.scores.Labels); err != nil {
-			return err
-		}
-	}
+	names, err := evaluate.Classes(samples, e.classes.scores.Labels)
+	return func(ctx context.Context, s *session.Session) (evaluated, error) { return e.all(ctx, s, samples, names) }, err
+}
+
+// model measures a model.
+func (e *evalCommand) model(ctx context.Context, path string, measure evaluation) (evaluated, error) {
 	s, err := session.Open(ctx, path, &e.Options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Close()
 	if err := s.PrepareToFeed(ctx, e.method); err != nil {
-		return err
+		return nil, err
 	}
 	e.later = input.CutOnce(e.Say)
-	if boxes {
-		return e.boxes(ctx, s, pictures)
-	}
-	if len(e.classes.decoders) > 0 {
-		return e.texts(ctx, s, samples)
-	}
-	t := evaluate.NewTally(len(names))
-	begun := time.Now()
-	err = e.all(ctx, s, samples, t)
-	if err != nil && (!cli.Cancelled(err) || t.Samples == 0) {
-		return err
-	}
-	return errors.Join(err, e.report(newEvalReport(s, t, names, time.Since(begun), err != nil)))
+	return measure(ctx, s)
 }
 
 func (e *evalCommand) samples(ctx context.Context, folder string) ([]evaluate.Sample, error) {
@@ -135,14 +164,19 @@ func (e *evalCommand) samples(ctx context.Context, folder string) ([]evaluate.Sa
 }
 
 // all runs all samples, each from the initial state.
-func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, t *evaluate.Tally) error {
-	for i := range samples {
+func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, names []string) (evaluated, error) {
+	t, begun := evaluate.NewTally(len(names)), time.Now()
+	var err error
+	for i := 0; i < len(samples) && err == nil; i++ {
 		e.Progress.Say("file %d of %d", i+1, len(samples))
-		if err := e.sample(ctx, s, &samples[i], t); err != nil {
-			return fmt.Errorf("%s: %w", samples[i].Path, err)
+		if err = e.sample(ctx, s, &samples[i], t); err != nil {
+			err = fmt.Errorf("%s: %w", samples[i].Path, err)
 		}
 	}
-	return nil
+	if err != nil && (!cli.Cancelled(err) || t.Samples == 0) {
+		return nil, err
+	}
+	return newEvalReport(s, t, names, time.Since(begun), err != nil), err
 }
 
 func (e *evalCommand) sample(ctx context.Context, s *session.Session, of *evaluate.Sample, t *evaluate.Tally) error {
@@ -269,10 +303,47 @@ func newEvalReport(s *session.Session, t *evaluate.Tally, names []string, total 
 	return r
 }
 
-func (e *evalCommand) report(r *evalReport) error {
-	if e.JSON {
-		return e.WriteJSON(r)
+// evalsReport is the JSON object of eval for several models.
+type evalsReport struct {
+	Schema string      `json:"schema"`
+	Models []evaluated `json:"models"` // as for one model
+}
+
+// report prints a report, or a table of several.
+func (e *evalCommand) report(list []evaluated) error {
+	switch {
+	case e.JSON && len(list) == 1:
+		return e.WriteJSON(list[0])
+	case e.JSON:
+		return e.WriteJSON(&evalsReport{"etrun.eval.models/1", list})
+	case len(list) == 1:
+		return list[0].print(e)
 	}
+	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
+	for i, r := range list {
+		titles, row := r.table()
+		if i == 0 {
+			fmt.Fprintln(t, titles)
+		}
+		fmt.Fprintln(t, row)
+	}
+	return t.Flush()
+}
+
+// tableRow is a row of a table: the model, a run, and others.
+func tableRow(model string, latency stats.Summary, columns ...any) string {
+	row := cli.Printable(model) + "\t" + duration.FormatMS(latency.P50)
+	for _, c := range columns {
+		row += fmt.Sprint("\t", c)
+	}
+	return row
+}
+
+func (r *evalReport) table() (titles, row string) {
+	return "model\ta run\tsamples\ttop-1\ttop-5", tableRow(r.Model, r.Latency, r.Samples, share(r.Top1, r.Samples), share(r.Top5, r.Samples))
+}
+
+func (r *evalReport) print(e *evalCommand) error {
 	fmt.Fprintf(e.Out, "%s: top-1 %s, top-5 %s; a run %s (median), all %s on %s\n", cli.Count(r.Samples, "sample", "samples"),
 		share(r.Top1, r.Samples), share(r.Top5, r.Samples), duration.FormatMS(r.Latency.P50), duration.FormatMS(r.TotalMS),
 		cli.Count(r.Threads, "thread", "threads"))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +39,7 @@ type boxPrecision struct {
 }
 
 // boxes compares the boxes of all pictures of a folder, each from the initial state, with those of their objects.
-func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []evaluate.Pictured) error {
+func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []evaluate.Pictured) (evaluated, error) {
 	r := &evalBoxReport{Schema: "etrun.eval.boxes/1", Model: s.Path, Threads: s.Threads(), Classes: []boxPrecision{}}
 	begun, t := time.Now(), evaluate.Boxes{}
 	var err error
@@ -61,7 +60,7 @@ func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []e
 		r.Samples++
 	}
 	if err != nil && (!cli.Cancelled(err) || r.Samples == 0) {
-		return err
+		return nil, err
 	}
 	classes, mean := t.Precision()
 	for _, c := range slices.Sorted(maps.Keys(classes)) {
@@ -73,7 +72,7 @@ func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []e
 	}
 	r.Objects, r.Found, r.Right, r.Mean = t.Objects, t.Found, t.Right, mean
 	r.TotalMS, r.Latency, r.Interrupted = stats.MS(time.Since(begun)), stats.Of(s.Steps[0].Took), err != nil
-	return errors.Join(err, e.printBoxes(r))
+	return r, err
 }
 
 // inPixels returns boxes in pixels of a picture.
@@ -86,10 +85,12 @@ func inPixels(list []decode.Box, w, h float32) []decode.Box {
 	return list
 }
 
-func (e *evalCommand) printBoxes(r *evalBoxReport) error {
-	if e.JSON {
-		return e.WriteJSON(r)
-	}
+func (r *evalBoxReport) table() (titles, row string) {
+	return "model\ta run\tpictures\tmean average precision\tobjects found\tboxes right",
+		tableRow(r.Model, r.Latency, r.Samples, fmt.Sprintf("%.1f %%", 100*r.Mean), share(r.Right, r.Objects), share(r.Right, r.Found))
+}
+
+func (r *evalBoxReport) print(e *evalCommand) error {
 	fmt.Fprintf(e.Out, "%s: mean average precision %.1f %%, %s of the objects found, %s of the boxes right; a run %s (median), all %s on %s\n",
 		cli.Count(r.Samples, "picture", "pictures"), 100*r.Mean, share(r.Right, r.Objects), share(r.Right, r.Found), duration.FormatMS(r.Latency.P50),
 		duration.FormatMS(r.TotalMS), cli.Count(r.Threads, "thread", "threads"))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,7 +38,7 @@ type wrongText struct {
 }
 
 // texts reads all samples' texts, each from the initial state, and compares them with the labels.
-func (e *evalCommand) texts(ctx context.Context, s *session.Session, samples []evaluate.Sample) error {
+func (e *evalCommand) texts(ctx context.Context, s *session.Session, samples []evaluate.Sample) (evaluated, error) {
 	r := &evalTextReport{Schema: "etrun.eval.text/1", Model: s.Path, Threads: s.Threads(), Wrong: []wrongText{}}
 	begun, t := time.Now(), evaluate.Texts{}
 	var err error
@@ -53,11 +52,11 @@ func (e *evalCommand) texts(ctx context.Context, s *session.Session, samples []e
 		}
 	}
 	if err != nil && (!cli.Cancelled(err) || t.Samples == 0) {
-		return err
+		return nil, err
 	}
 	r.Samples, r.Exact, r.Characters, r.Edits, r.Rate = t.Samples, t.Exact, t.Characters, t.Edits, t.Rate()
 	r.TotalMS, r.Latency, r.Interrupted = stats.MS(time.Since(begun)), stats.Of(s.Steps[0].Took), err != nil
-	return errors.Join(err, e.printTexts(r))
+	return r, err
 }
 
 // read returns the text of a file.
@@ -95,10 +94,12 @@ func (e *evalCommand) decoded(ctx context.Context, s *session.Session, path stri
 	})
 }
 
-func (e *evalCommand) printTexts(r *evalTextReport) error {
-	if e.JSON {
-		return e.WriteJSON(r)
-	}
+func (r *evalTextReport) table() (titles, row string) {
+	return "model\ta run\ttexts\twithout an error\tcharacter error rate",
+		tableRow(r.Model, r.Latency, r.Samples, share(r.Exact, r.Samples), share(r.Edits, r.Characters))
+}
+
+func (r *evalTextReport) print(e *evalCommand) error {
 	fmt.Fprintf(e.Out, "%s: %s without an error, character error rate %s; a run %s (median), all %s on %s\n",
 		cli.Count(r.Samples, "text", "texts"), share(r.Exact, r.Samples), share(r.Edits, r.Characters), duration.FormatMS(r.Latency.P50),
 		duration.FormatMS(r.TotalMS), cli.Count(r.Threads, "thread", "threads"))

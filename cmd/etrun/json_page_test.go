@@ -44,6 +44,7 @@ var jsonObjects = []struct {
 	{"eval", "etrun.eval/1", evalReport{}},
 	{"eval --decode", "etrun.eval.text/1", evalTextReport{}},
 	{"eval --decode boxes", "etrun.eval.boxes/1", evalBoxReport{}},
+	{"eval of several models", "etrun.eval.models/1", evalsReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compare.Report{}},
