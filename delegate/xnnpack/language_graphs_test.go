@@ -1,7 +1,6 @@
 package xnnpack
 
 import (
-	"math"
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
@@ -10,19 +9,23 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// normalized adds x / √(mean square + ε) times weights, dynamically quantized by row.
-func (w *languageWriter) normalized(m *graphtest.Maker, x, meanSquare int) int {
-	sum, root := m.Value(graph.FP32, 1, w.tokens, 1), m.Value(graph.FP32, 1, w.tokens, 1)
-	scaled, y := m.Value(graph.FP32, 1, w.tokens, w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
-	m.Node("Add", []int{meanSquare, filled(m, 1e-5, 1)}, []int{sum})
+// norm adds v[0] / √(v[1] + ε) times weights; v[1] is the mean square.
+func norm(m *graphtest.Maker, v []int) int {
+	sum := binary(m, "Add", v[1], filled(m, 1e-5, 1))
+	root := m.Value(graph.FP32, m.Graph.Values[sum].Shape.Dims()...)
 	m.Node("ReciprocalSquareRoot", []int{sum}, []int{root})
-	m.Node("Multiply", []int{x, root}, []int{scaled})
-	m.Node("Multiply", []int{scaled, filled(m, 1, w.dim)}, []int{y})
-	return m.Quantized(y, 1)
+	return binary(m, "Multiply", binary(m, "Multiply", v[0], root), filled(m, 1, m.Graph.Values[v[0]].Shape.Last()))
+}
+
+// binary adds a node of two operands, of which b has the shape of a or broadcasts to it.
+func binary(m *graphtest.Maker, name string, a, b int) int {
+	y := m.Value(graph.FP32, m.Graph.Values[a].Shape.Dims()...)
+	m.Node(name, []int{a, b}, []int{y})
+	return y
 }
 
 // linear adds a product with a random filter.
-func (w *languageWriter) linear(m *graphtest.Maker, x, out int) int {
+func linear(m *graphtest.Maker, x, out int) int {
 	in := m.Graph.Values[x].Shape
 	dims := append(append([]int(nil), in.Dims()[:in.Rank-1]...), out)
 	y := m.Value(graph.FP32, dims...)
@@ -30,44 +33,68 @@ func (w *languageWriter) linear(m *graphtest.Maker, x, out int) int {
 	return y
 }
 
-// projections returns the graph of products of the normalized x.
-func (w *languageWriter) projections(m *graphtest.Maker, sizes ...int) *graph.Graph {
-	x, mean := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Input(graph.FP32, 1, w.tokens, 1)
-	q := w.normalized(m, x, mean)
-	var outs []int
-	for _, n := range sizes {
-		outs = append(outs, w.linear(m, q, n))
+// product returns the graph of a product of quantized rows.
+func (w *languageWriter) product(sizes ...int) languageGraph {
+	return func(m *graphtest.Maker, v []int) (outs []int) {
+		q := m.Quantized(v[0], 1)
+		for _, n := range sizes {
+			outs = append(outs, linear(m, q, n))
+		}
+		return outs
 	}
-	return m.Done(outs...)
 }
 
-// residual returns the graph that adds the product of the attention's output to x.
-func (w *languageWriter) residual(m *graphtest.Maker) *graph.Graph {
-	a, x := m.Input(graph.FP32, 1, w.tokens, w.heads*w.head), m.Input(graph.FP32, 1, w.tokens, w.dim)
-	u, y := w.linear(m, m.Quantized(a, 1), w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
-	m.Node("Add", []int{u, x}, []int{y})
-	return m.Done(y)
+// projections are the products of a normalized vector.
+func (w *languageWriter) projections(m *graphtest.Maker, v []int) []int {
+	return w.product(w.heads*w.head, w.kvHeads*w.head, w.kvHeads*w.head)(m, []int{norm(m, v)})
 }
 
-// feedForward returns the graph of x + down(silu(gate) · up).
-func (w *languageWriter) feedForward(m *graphtest.Maker) *graph.Graph {
-	x, mean := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Input(graph.FP32, 1, w.tokens, 1)
-	q := w.normalized(m, x, mean)
-	gate, up := w.linear(m, q, w.hidden), w.linear(m, q, w.hidden)
-	s, g, p := m.Value(graph.FP32, 1, w.tokens, w.hidden), m.Value(graph.FP32, 1, w.tokens, w.hidden), m.Value(graph.FP32, 1, w.tokens, w.hidden)
-	m.Node("Sigmoid", []int{gate}, []int{s})
-	m.Node("Multiply", []int{gate, s}, []int{g})
-	m.Node("Multiply", []int{g, up}, []int{p})
-	down, y := w.linear(m, m.Quantized(p, 1), w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
-	m.Node("Add", []int{down, x}, []int{y})
-	return m.Done(y)
+// gates are the products of a normalized vector in a feed-forward network.
+func (w *languageWriter) gates(m *graphtest.Maker, v []int) []int {
+	return w.product(w.hidden, w.hidden)(m, []int{norm(m, v)})
 }
 
-// delegate adds a call of a payload with the graph that build returns.
-func (w *languageWriter) delegate(build func(m *graphtest.Maker) *graph.Graph, inputs, outputs []int) {
+// projected is the product of the attention's output.
+func (w *languageWriter) projected(m *graphtest.Maker, v []int) int {
+	return linear(m, m.Quantized(v[0], 1), w.dim)
+}
+
+// residual adds the product of the attention's output to x.
+func (w *languageWriter) residual(m *graphtest.Maker, v []int) int {
+	return binary(m, "Add", w.projected(m, v), v[1])
+}
+
+// down is the product of the gated vectors.
+func (w *languageWriter) down(m *graphtest.Maker, v []int) int {
+	return linear(m, m.Quantized(binary(m, "Multiply", v[0], v[1]), 1), w.dim)
+}
+
+// feedForward adds down(silu(gate) · up) to x.
+func (w *languageWriter) feedForward(m *graphtest.Maker, v []int) int {
+	gates := w.gates(m, v)
+	active := binary(m, "Multiply", gates[0], m.Sigmoid(gates[0]))
+	return binary(m, "Add", w.down(m, []int{active, gates[1]}), v[0])
+}
+
+// languageGraph adds the nodes of a graph of inputs, and returns its outputs.
+type languageGraph func(m *graphtest.Maker, v []int) []int
+
+// graph adds a call of a payload with one result, of the sizes of the first input but for the last, n.
+func (w *languageWriter) graph(n int, build func(m *graphtest.Maker, v []int) int, inputs ...int) int {
+	out := w.like(inputs[0], n)
+	w.delegate(func(m *graphtest.Maker, v []int) []int { return []int{build(m, v)} }, inputs, []int{out})
+	return out
+}
+
+// delegate adds a call of a payload with the graph that build makes.
+func (w *languageWriter) delegate(build languageGraph, inputs, outputs []int) {
 	m := graphtest.NewMaker(uint64(len(w.m.Delegates)))
 	m.Lo, m.Hi = -0.5, 0.5
-	w.m.Delegates = append(w.m.Delegates, pte.Delegate{ID: ID, Data: graphtest.Encode(build(m))})
+	var v []int
+	for _, x := range inputs {
+		v = append(v, m.Input(graph.FP32, w.m.Values[x].Tensor.Sizes...))
+	}
+	w.m.Delegates = append(w.m.Delegates, pte.Delegate{ID: ID, Data: graphtest.Encode(m.Done(build(m, v)...))})
 	w.chain.Instructions = append(w.chain.Instructions, pte.Instruction{Kind: pte.DelegateCall,
 		Index: len(w.m.Delegates) - 1, Args: append(append([]int(nil), inputs...), outputs...)})
 }
@@ -92,7 +119,8 @@ func (w *languageWriter) value(v pte.Value) int {
 	return len(w.m.Values) - 1
 }
 
-func (w *languageWriter) none() int { return w.value(pte.Value{}) }
+func (w *languageWriter) none() int       { return w.value(pte.Value{}) }
+func (w *languageWriter) bool(b bool) int { return w.value(pte.Value{Kind: tensor.KindBool, Bool: b}) }
 func (w *languageWriter) int(n int) int {
 	return w.value(pte.Value{Kind: tensor.KindInt, Int: int64(n)})
 }
@@ -129,15 +157,20 @@ func (w *languageWriter) constant(d tensor.DType, sizes ...int) int {
 	t := w.m.Values[v].Tensor
 	t.Storage, t.Data = pte.Constant, make([]byte, t.NBytes())
 	if d == tensor.Float32 {
-		for i := range len(t.Data) / 4 {
-			tensor.View[float32](t.Data)[i] = float32(math.Ldexp(1, -4))
-		}
+		w.fill(v, func(int) float64 { return 1. / 16 })
 		return v
 	}
 	for i := range t.Data {
 		t.Data[i] = byte(w.r.Uint32())
 	}
 	return v
+}
+
+// fill sets the elements of a constant of floats.
+func (w *languageWriter) fill(v int, at func(i int) float64) {
+	for i, data := 0, tensor.View[float32](w.m.Values[v].Tensor.Data); i < len(data); i++ {
+		data[i] = float32(at(i))
+	}
 }
 
 // filled adds a constant of n equal elements.
