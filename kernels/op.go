@@ -64,8 +64,9 @@ type Op struct {
 type Quant struct{ Tensor, Scale, ZeroPoint int }
 
 // Index contains argument indices of an operator: the integers in At are positions in Tensor along a dimension: that in
-// argument Dim, or -1-Dim if Dim is negative. A list of tensors in At has one for each dimension from 0 on.
-type Index struct{ Tensor, At, Dim int }
+// argument Dim, or -1-Dim if Dim is negative. A list of tensors in At has one for each dimension from 0 on. If Unless is not 0,
+// they are positions only in calls in which that argument is none.
+type Index struct{ Tensor, At, Dim, Unless int }
 
 // Pure returns a copy of a table with Pure set for all operators that use no random numbers.
 func Pure(table []Op) []Op {

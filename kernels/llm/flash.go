@@ -100,6 +100,9 @@ func (p *attention) attend(worker int, h heads, first int) {
 	for key := 0; key < last; key += keyBlock {
 		p.c.Poll()
 		n := min(keyBlock, last-key)
+		if p.hidden(first, rows, key, n) {
+			continue
+		}
 		p.k.read(h, key, n)
 		for i := range h.n {
 			m := p.head(worker, i)
@@ -120,6 +123,21 @@ func (p *attention) attend(worker int, h heads, first int) {
 		m := p.head(worker, i)
 		p.store(&m, h.batch, h.first+i, first, rows)
 	}
+}
+
+// hidden reports whether the mask hides n keys from all rows of a block, as that of a window hides half of a ring.
+func (p *attention) hidden(first, rows, key, n int) bool {
+	if p.mask == nil {
+		return false
+	}
+	for i := first / p.reps; i <= (first+rows-1)/p.reps; i++ {
+		for _, x := range p.mask[i*p.keys+key:][:n] {
+			if !math.IsInf(float64(x), -1) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // store stores the rows of a head, divided by their sums.

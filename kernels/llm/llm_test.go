@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -162,13 +163,20 @@ func TestAttention(t *testing.T) {
 		{"several blocks, not causal", 1, 33, 2, 8, 400, 2, 300, false, false, nil},
 		{"several blocks, a mask", 1, 40, 2, 8, 260, 2, 0, false, true, 0.5},
 		{"one token, many keys", 1, 1, 8, 64, 500, 2, 499, true, false, nil},
+		{"one token, a mask of a window", 1, 1, 4, 16, 520, 1, 0, false, true, nil},
+		{"several blocks, a mask of a window", 2, 70, 4, 16, 520, 2, 0, false, true, nil},
 	} {
 		q, k, v := random(1, f32, c.batches, c.rows, c.heads, c.dim), random(2, f32, c.batches, c.keys, c.kvHeads, c.dim), random(3, f32, c.batches, c.keys, c.kvHeads, c.dim)
 		var mask any
 		var m *tensor.Tensor
 		if c.mask {
 			m = random(4, f32, c.rows, c.keys)
-			tensor.Data[float32](m)[1] = float32(math.Inf(-1))
+			data := tensor.Data[float32](m)
+			for i := range data {
+				if key := i % c.keys; i == 1 || strings.HasSuffix(c.name, "window") && (key < 150+i/c.keys || key > 380+i/c.keys) {
+					data[i] = float32(math.Inf(-1))
+				}
+			}
 			mask = m
 		}
 		scale := 1 / math.Sqrt(float64(c.dim))

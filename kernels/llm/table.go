@@ -22,7 +22,7 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "llama::custom_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(a!) out)",
-		Func:   customSDPA, Indexes: []kernels.Index{{Tensor: 1, At: 3, Dim: -2}}, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+		Func:   customSDPA, Indexes: []kernels.Index{{Tensor: 1, At: 3, Dim: -2, Unless: 4}}, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
 	},
 	{
 		Schema: "llama::sdpa_with_kv_cache.out(Tensor query, Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt start_pos, SymInt seq_len, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(c!) out)",

@@ -111,7 +111,7 @@ func (t *tracer) constants(s *Step) (sum int) {
 // indexed returns the bound of a step.
 func (t *tracer) indexed(s *Step) (b Bound) {
 	for _, x := range s.Op.Indexes {
-		if !t.keeps(s.Args[x.Tensor]) {
+		if !t.keeps(s.Args[x.Tensor]) || x.Unless > 0 && t.Values[s.Args[x.Unless]].Kind != tensor.None {
 			continue
 		}
 		if list := t.Values[s.Args[x.At]].Items(); list != nil {

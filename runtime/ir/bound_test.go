@@ -102,9 +102,13 @@ func TestBound(t *testing.T) {
 		default:
 			t.Fatalf("%s: %+v is no index", op.Schema, x)
 		}
+		masked := x.Unless > 0 && r.IntN(2) == 0
+		if masked {
+			args[sig.Args[x.Unless].Name] = s.tensor(ir.Activation, tensor.Float32, 1, 20)
+		}
 		s.call(op.Name(), s.tensor(ir.Activation, tensor.Float32, 1), args)
 		want := max(sizes[dim]-added, 1)
-		if broken || kind == ir.Activation {
+		if broken || masked || kind == ir.Activation {
 			want = 0
 		}
 		if got := s.m.Bound(position); got.Most != want {
