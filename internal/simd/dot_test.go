@@ -120,6 +120,9 @@ func TestNibbles(t *testing.T) {
 			if round%32 == 3 {
 				n, k, groups = 1+r.IntN(70), 4090+r.IntN(20), 1+r.IntN(2)
 			}
+			if round%32 == 4 { // columns in pairs, more groups than are packed at a time
+				n, k, groups = 1+r.IntN(70), 16+r.IntN(2)*16, packedGroups+r.IntN(packedGroups+2)
+			}
 			weights, scales := fillBytes[int8](r, n*groups*k), make([]uint16, n*groups)
 			for i := range weights {
 				if weights[i] = weights[i] << 4 >> 4; extreme || round%64 == 3 {

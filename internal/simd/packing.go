@@ -180,17 +180,20 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 func (w *Nibbles) Pack(lo, hi int, src []uint8, scales []uint16) {
 	row := (w.Groups*w.K + 1) / 2
 	for p := lo; p < hi; p++ {
-		for i := range DotCols { // column by column: src is read in its order
-			j := p*DotCols + i
-			if j >= w.Cols {
-				w.clearColumn(p, i)
-				continue
-			}
-			of := scales
-			if of != nil {
-				of = of[j*w.Groups:][:w.Groups]
-			}
-			w.Sums[j] = w.packColumn(p, i, src[j*row:][:row], of)
+		cols := min(DotCols, w.Cols-p*DotCols)
+		of, own, pairs := scales, src[p*DotCols*row:][:cols*row], 0
+		if of != nil {
+			of = of[p*DotCols*w.Groups:][:cols*w.Groups]
+		}
+		if w.K%(2*nibbleGroup) == 0 {
+			pairs = cols &^ 1
+			w.packPairs(p, pairs, own, of)
+		}
+		for i := pairs; i < cols; i++ {
+			w.Sums[p*DotCols+i] = w.packColumn(p, i, own[i*row:][:row], columnScales(of, i, w.Groups))
+		}
+		for i := cols; i < DotCols; i++ {
+			w.clearColumn(p, i)
 		}
 		if matrixProducts() {
 			for g := range w.Groups {
@@ -201,20 +204,74 @@ func (w *Nibbles) Pack(lo, hi int, src []uint8, scales []uint16) {
 	}
 }
 
+// columnScales are those of column i, of n groups each; nil if all are 1.
+func columnScales(scales []uint16, i, n int) []uint16 {
+	if scales == nil {
+		return nil
+	}
+	return scales[i*n:][:n]
+}
+
 // packColumn sets column i of a panel, and returns the sum of its scaled weights.
 func (w *Nibbles) packColumn(p, i int, row []uint8, scales []uint16) float32 {
-	wide, from := w.adjacent(p)
-	step, size, sum, scale := 4*DotCols*wide, wide*w.group(), 0.0, float32(1)
-	first, last := 4*(DotCols*from+i), w.blocks()*step+2*(DotCols*from+i)
-	for g, to := 0, w.panels[(p-from)*w.panel():]; g < w.Groups; g, to = g+1, to[size:] {
-		if scales != nil {
-			scale = math.Float32frombits(uint32(scales[g]) << 16)
-		}
-		elements := w.column(wordsOf(to[first:size]), step/4, row, g)
-		binary.LittleEndian.PutUint16(to[last:], uint16(math.Float32bits(scale/16)>>16))
-		sum += 16 * float64(elements) * float64(bfloat(to[last:]))
+	sum := 0.0
+	for g := range w.Groups {
+		elements, to, step := w.groupAt(p, g)
+		total := w.column(wordsOf(elements[4*i:]), step/4, row, g)
+		sum += setScale(to[2*i:], scales, g, total)
 	}
 	return float32(sum)
+}
+
+// setScale stores 1/16 of the scale of a group, and returns the sum of its weights times the scale.
+func setScale(to []uint8, scales []uint16, g int, sum int32) float64 {
+	scale := float32(1)
+	if scales != nil {
+		scale = math.Float32frombits(uint32(scales[g]) << 16)
+	}
+	binary.LittleEndian.PutUint16(to, uint16(math.Float32bits(scale/16)>>16))
+	return 16 * float64(sum) * float64(bfloat(to))
+}
+
+// packedGroups is how many groups of all columns are packed before the next ones: their memory stays in the cache.
+const packedGroups = 32
+
+// packPairs is packColumn for the first cols columns of a panel, two at a time, whose groups are multiples of 16 rows.
+func (w *Nibbles) packPairs(p, cols int, src []uint8, scales []uint16) {
+	var sums [DotCols]float64
+	words := w.Groups * w.K / (2 * nibbleGroup)
+	for lo := 0; lo < w.Groups; lo += packedGroups {
+		for i := 0; i < cols; i += 2 {
+			w.packPair(p, i, lo, eights(src[8*i*words:][:8*words]), eights(src[8*(i+1)*words:][:8*words]), scales, sums[i:])
+		}
+	}
+	for i := range cols {
+		w.Sums[p*DotCols+i] = float32(sums[i])
+	}
+}
+
+// packPair sets the groups of columns i and i+1 from lo on, and adds to their sums.
+func (w *Nibbles) packPair(p, i, lo int, first, second []uint64, scales []uint16, sums []float64) {
+	const low, ones, half = 0x0f0f0f0f0f0f0f0f, 0x0101010101010101, 0xffffffff
+	wide, from := w.adjacent(p)
+	n, step, size := w.K/(2*nibbleGroup), DotCols/2*wide, wide*w.group()
+	panel, ofFirst, ofSecond := w.panels[(p-from)*w.panel():], columnScales(scales, i, w.Groups), columnScales(scales, i+1, w.Groups)
+	for g := lo; g < min(lo+packedGroups, w.Groups); g++ {
+		group := panel[g*size:][:size]
+		to, from2 := eights(group[4*(DotCols*from+i):]), second[g*n:][:n]
+		totalA, totalB, at := uint64(0), uint64(0), 0
+		for k, a := range first[g*n:][:n] {
+			b := from2[k]
+			totalA += (a&low + a>>4&low) * ones >> 56
+			totalB += (b&low + b>>4&low) * ones >> 56
+			a, b = interleave(a), interleave(b)
+			to[at], to[at+step] = a&half|b<<32, a>>32|b&^half
+			at += 2 * step
+		}
+		own := group[8*at+2*(DotCols*from+i):]
+		sums[0] += setScale(own, ofFirst, g, int32(totalA)-8*int32(w.K))
+		sums[1] += setScale(own[2:], ofSecond, g, int32(totalB)-8*int32(w.K))
+	}
 }
 
 // clearColumn clears a column without weights.
@@ -240,30 +297,6 @@ func pairColumns(words []uint32) {
 	}
 }
 
-// column stores the elements of a column's group, step words apart, and returns their sum. The elements i and i+4 of eight
-// share a byte of a word.
-func (w *Nibbles) column(dst []uint32, step int, row []uint8, group int) (sum int32) {
-	if w.K%nibbleGroup != 0 {
-		return w.oddColumn(dst, step, row, group)
-	}
-	const low = 0x0f0f0f0f0f0f0f0f
-	row = row[group*w.K/2:][:w.K/2]
-	total, at := uint64(0), 0
-	for len(row) >= 8 {
-		v := binary.LittleEndian.Uint64(row)
-		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
-		v = interleave(v)
-		dst[at], dst[at+step] = uint32(v), uint32(v>>32)
-		at, row = at+2*step, row[8:]
-	}
-	if len(row) > 0 {
-		v := uint64(binary.LittleEndian.Uint32(row))
-		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
-		dst[at] = uint32(interleave(v))
-	}
-	return int32(total) - 8*int32(w.K)
-}
-
 // interleave changes the order of the eight elements of each word of v from 0 to 7 to 0 4 1 5 2 6 3 7, and their zero point from 8 to 0.
 func interleave(v uint64) uint64 {
 	t := (v ^ v>>8) & 0x0000ff000000ff00
@@ -272,8 +305,9 @@ func interleave(v uint64) uint64 {
 	return v ^ t ^ t<<4 ^ 0x8888888888888888
 }
 
-// oddColumn is column for groups that are no multiple of eight rows.
-func (w *Nibbles) oddColumn(dst []uint32, step int, row []uint8, group int) (sum int32) {
+// column stores the elements of a column's group, step words apart, and returns their sum. The elements i and i+4 of eight
+// share a byte of a word.
+func (w *Nibbles) column(dst []uint32, step int, row []uint8, group int) (sum int32) {
 	for b := range w.blocks() {
 		word := uint32(0)
 		for i := range min(nibbleGroup, w.K-b*nibbleGroup) {
