@@ -85,6 +85,11 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if err != nil {
 		return nil, err
 	}
+	return b.compileRead(ctx, p, g)
+}
+
+// compileRead compiles the graph of a payload, which it changes.
+func (b Backend) compileRead(ctx context.Context, p *delegate.Payload, g *graph.Graph) (delegate.Image, error) {
 	planned := plan
 	if b.Unfused {
 		planned = unfused

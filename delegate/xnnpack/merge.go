@@ -16,7 +16,7 @@ var _ lowering.Merger = Backend{}
 type payload struct {
 	backend Backend
 	of      *delegate.Payload
-	graph   *graph.Graph // as read; must not be modified
+	graph   *graph.Graph // as read; only Compile modifies it
 }
 
 // Open implements lowering.Merger.
@@ -31,9 +31,15 @@ func (b Backend) Open(p *delegate.Payload) (lowering.Opened, error) {
 // Inputs implements lowering.Opened.
 func (o *payload) Inputs() int { return o.graph.Inputs }
 
-// Compile implements lowering.Opened.
+// Compile implements lowering.Opened. The payload is read again only after an error, for the next attempt.
 func (o *payload) Compile(ctx context.Context) (delegate.Image, error) {
-	return o.backend.Compile(ctx, o.of)
+	img, err := o.backend.compileRead(ctx, o.of, o.graph)
+	if err != nil {
+		if g, unread := o.backend.read(o.of); unread == nil {
+			o.graph = g
+		}
+	}
+	return img, err
 }
 
 // Reaches implements lowering.Examined.

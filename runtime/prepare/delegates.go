@@ -55,9 +55,6 @@ func (l *load) setImage(i int, img delegate.Image) error {
 
 // openOne makes the image of delegate i.
 func (l *load) openOne(ctx context.Context, i int, args []*delegate.ArgSpec) (delegate.Image, error) {
-	if l.files.lost != nil {
-		return nil, l.files.lost
-	}
 	id, payload := l.Method.Delegates[i].ID, l.payload(i, args)
 	return l.image(i, payload, l.limits(), func() (delegate.Image, error) {
 		if by := l.merger(id); by != nil {
@@ -107,7 +104,7 @@ func (l *load) payload(i int, args []*delegate.ArgSpec) *delegate.Payload {
 
 // survey passes all payloads of a backend to it, if it supports that, before the first is compiled.
 func (l *load) survey(args [][]*delegate.ArgSpec) error {
-	if len(l.files.images) > 0 || l.files.lost != nil { // a previous attempt did this
+	if len(l.files.images) > 0 { // a previous attempt did this
 		return nil
 	}
 	payloads := make(map[string][]*delegate.Payload)

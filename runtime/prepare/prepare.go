@@ -11,6 +11,9 @@ import (
 // Run makes all stages. It stops between two of them, or two delegates, if ctx is canceled. An error at an instruction
 // is an *ir.StepError.
 func (p *Preparation) Run(ctx context.Context, r Reporter) (*Method, error) {
+	if p.files.lost != nil {
+		return nil, p.files.lost
+	}
 	l := &load{p, r}
 	if p.base == nil {
 		base, err := l.describe(ctx)
