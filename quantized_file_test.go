@@ -371,6 +371,11 @@ func TestDivisors(t *testing.T) {
 		{"moved by an operator", "aten::log.out", func(s *sized, layer val) []any {
 			return []any{s.made("aten::flip.out", 2, layer, []int{0})}
 		}, true},
+		{"dimensions that other calls share", "aten::log.out", func(s *sized, layer val) []any {
+			dims := val(s.argument([]int{0}))
+			s.made("aten::flip.out", 2, layer, dims)
+			return []any{s.made("aten::flip.out", 2, val(s.M.Inputs[0]), dims)}
+		}, false},
 		{"a function that is 0 where it is", "aten::rsqrt.out", func(s *sized, layer val) []any {
 			return []any{s.made("aten::abs.out", 2, layer)}
 		}, true},

@@ -115,7 +115,9 @@ func (q *Quantization) divisorsOf(i int, in *pte.Instruction, operators *kernels
 	case pte.DelegateCall:
 		if f := q.payloads[at{i, in.Index}]; f != nil {
 			for _, k := range f.Divisors(func(k int) bool { return k < len(in.Args) && divisors[in.Args[k]] }) {
-				list = append(list, in.Args[k])
+				if k < len(in.Args) {
+					list = append(list, in.Args[k])
+				}
 			}
 		}
 	case pte.KernelCall:
@@ -126,8 +128,9 @@ func (q *Quantization) divisorsOf(i int, in *pte.Instruction, operators *kernels
 		if pole, ok := poles[op.Class]; ok {
 			list = append(list, in.Args[pole])
 		}
-		if values := withItems(m, in.Args); op.Moves && slices.ContainsFunc(values, func(v int) bool { return divisors[v] }) {
-			list = values
+		last := len(in.Args) - 1 // the result
+		if op.Moves && slices.ContainsFunc(withItems(m, in.Args[last:]), func(v int) bool { return divisors[v] }) {
+			list = withItems(m, in.Args[:last])
 		}
 	}
 	return list
