@@ -54,8 +54,8 @@ func classesIn(out *oip.Tensor, n int) (rows, each int) {
 const (
 	classText = 152
 	classWide = 712 // of a float64, which may have 309 digits before the point
-	// classOrder is the size of the order of an element, and of a half float's value.
-	classOrder = 8
+	// classOrder is the size of the order of an element, and of its value in 64 bits.
+	classOrder = 12
 )
 
 // classBytes bounds the memory of the texts that replace an output, and of their form in the answer.
@@ -70,30 +70,25 @@ func classBytes(out *oip.Tensor, n int) int64 {
 
 // describers return the n largest elements of data as texts.
 var describers = map[tensor.DType]func(data []byte, n int) [][]byte{
-	tensor.Uint8: integers[uint8], tensor.Uint16: integers[uint16], tensor.Uint32: integers[uint32], tensor.Uint64: integers[uint64],
-	tensor.Int8: integers[int8], tensor.Int16: integers[int16], tensor.Int32: integers[int32], tensor.Int64: integers[int64],
-	tensor.Float16: halves(tensor.Float16), tensor.BFloat16: halves(tensor.BFloat16),
-	tensor.Float32: floats[float32], tensor.Float64: floats[float64],
+	tensor.Uint8: integers(tensor.Uint8), tensor.Uint16: integers(tensor.Uint16), tensor.Uint32: integers(tensor.Uint32),
+	tensor.Uint64: func(data []byte, n int) [][]byte { return largest(tensor.View[uint64](data), n, "%d:%d") },
+	tensor.Int8:   integers(tensor.Int8), tensor.Int16: integers(tensor.Int16), tensor.Int32: integers(tensor.Int32), tensor.Int64: integers(tensor.Int64),
+	tensor.Float16: floats(tensor.Float16), tensor.BFloat16: floats(tensor.BFloat16),
+	tensor.Float32: floats(tensor.Float32), tensor.Float64: floats(tensor.Float64),
 }
 
-// number is a type of elements with an order.
-type number interface {
-	cmp.Ordered
-	tensor.Element
-}
-
-func integers[T number](data []byte, n int) [][]byte {
-	return largest(tensor.View[T](data), n, "%d:%d")
-}
-
-func floats[T number](data []byte, n int) [][]byte {
-	return largest(tensor.View[T](data), n, "%f:%d")
-}
-
-func halves(d tensor.DType) func(data []byte, n int) [][]byte {
+func integers(d tensor.DType) func(data []byte, n int) [][]byte {
 	return func(data []byte, n int) [][]byte {
-		values := make([]float32, len(data)/d.Size())
-		tensor.Loader[float32](d)(values, data)
+		values := make([]int64, len(data)/d.Size())
+		tensor.Loader[int64](d)(values, data)
+		return largest(values, n, "%d:%d")
+	}
+}
+
+func floats(d tensor.DType) func(data []byte, n int) [][]byte {
+	return func(data []byte, n int) [][]byte {
+		values := make([]float64, len(data)/d.Size())
+		tensor.Loader[float64](d)(values, data)
 		return largest(values, n, "%f:%d")
 	}
 }
