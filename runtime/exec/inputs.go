@@ -81,6 +81,11 @@ func (m *Instance) NumInputs() int { return len(m.inputs) }
 // Set copies elements in logical order, or a number or bool, into input i. Without sizes they are the declared ones, or follow from the
 // number of elements.
 func Set[T tensor.Element](m *Instance, i int, data []T, sizes ...int) error {
+	return m.set(i, tensor.TypeOf[T](), tensor.Stores[T], tensor.BytesOf(data), sizes)
+}
+
+// set is Set for elements of a type, which stores says of which types they are.
+func (m *Instance) set(i int, own tensor.DType, stores func(tensor.DType) bool, data []byte, sizes []int) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -90,30 +95,30 @@ func Set[T tensor.Element](m *Instance, i int, data []T, sizes ...int) error {
 		return err
 	}
 	if in.bound == nil {
-		v, ok := oneNumber(data)
+		v, ok := oneNumber(own, data)
 		if !ok || len(sizes) > 0 {
-			return m.badInput(i, fmt.Sprintf("%d elements of %v", len(data), tensor.TypeOf[T]()), in.want())
+			return m.badInput(i, fmt.Sprintf("%d elements of %v", len(data)/own.Size(), own), in.want())
 		}
 		return m.setScalar(i, in, v)
 	}
-	if !tensor.Stores[T](in.bound.DType) {
-		return m.badInput(i, fmt.Sprintf("elements of %v", tensor.TypeOf[T]()), in.want())
+	if !stores(in.bound.DType) {
+		return m.badInput(i, fmt.Sprintf("elements of %v", own), in.want())
 	}
-	return m.setElements(i, in, tensor.BytesOf(data), sizes)
+	return m.setElements(i, in, data, sizes)
 }
 
-// oneNumber returns the value of a slice of one number or bool.
-func oneNumber[T tensor.Element](data []T) (v tensor.Value, ok bool) {
-	if len(data) != 1 {
+// oneNumber returns the value of one number or bool.
+func oneNumber(own tensor.DType, data []byte) (v tensor.Value, ok bool) {
+	if len(data) != own.Size() {
 		return v, false
 	}
-	switch x := any(data[0]).(type) {
-	case int64:
-		return tensor.IntValue(x), true
-	case float64:
-		return tensor.DoubleValue(x), true
-	case bool:
-		return tensor.BoolValue(x), true
+	switch own {
+	case tensor.Int64:
+		return tensor.IntValue(tensor.View[int64](data)[0]), true
+	case tensor.Float64:
+		return tensor.DoubleValue(tensor.View[float64](data)[0]), true
+	case tensor.Bool:
+		return tensor.BoolValue(data[0] != 0), true
 	}
 	return v, false
 }
