@@ -213,6 +213,7 @@ func (e *MissingError) Unwrap() error { return ErrMissing }
 type MemoryError struct {
 	Want, Limit int64
 	Parts       []MemoryPart
+	Available   bool // Limit is what the system has left, see WithAvailableMemory
 }
 
 // MemoryPart is one component of a memory requirement.
@@ -222,7 +223,7 @@ type MemoryPart struct {
 }
 
 func (e *MemoryError) Error() string {
-	needs := prepare.MemoryError{Want: e.Want, Limit: e.Limit}
+	needs := prepare.MemoryError{Want: e.Want, Limit: e.Limit, Available: e.Available}
 	for _, part := range e.Parts {
 		needs.Parts = append(needs.Parts, prepare.Part(part))
 	}
@@ -339,7 +340,7 @@ func (faults) Prepare(method string, err error) error {
 }
 
 func memoryError(from *prepare.MemoryError) *MemoryError {
-	e := &MemoryError{Want: from.Want, Limit: from.Limit}
+	e := &MemoryError{Want: from.Want, Limit: from.Limit, Available: from.Available}
 	for _, part := range from.Parts {
 		e.Parts = append(e.Parts, MemoryPart(part))
 	}

@@ -65,11 +65,12 @@ func (f *file) setData(data []byte) *file {
 
 // reading describes how to read a file and the formats it may have.
 type reading struct {
-	limit  int64 // bytes
-	mmap   bool
-	leases bool // map files that cannot change
-	want   []pte.Format
-	check  func(name string, data []byte) error // see WithFileCheck; may be nil
+	limit     int64 // bytes
+	mmap      bool
+	leases    bool         // map files that cannot change
+	available func() int64 // see WithAvailableMemory
+	want      []pte.Format
+	check     func(name string, data []byte) error // see WithFileCheck; may be nil
 }
 
 // checkSize returns an error for a size above the limit, before anything is allocated.
@@ -96,6 +97,11 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 	}
 	if m != nil {
 		return &file{path: path, data: m.Bytes(), pages: []*cpu.Mapping{m}}, nil
+	}
+	if size, _ := f.Size(); r.available != nil {
+		if left := r.available(); left > 0 && size > left {
+			return nil, loadError(path, "", &MemoryError{Want: size, Limit: left, Available: true, Parts: []MemoryPart{{"file", size}}}, ErrMemory)
+		}
 	}
 	read := &file{path: path}
 	b, err := f.ReadAll(read.allocate)

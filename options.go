@@ -32,6 +32,7 @@ type config struct {
 	threads       int
 	limits        Limits
 	maxMemory     int64
+	available     func() int64 // see WithAvailableMemory; nil for no check
 	seed          uint64
 	plan          PlanMode
 	strict        bool
@@ -76,14 +77,14 @@ func (c *config) planning() plan.Options {
 
 // preparing returns the options of loads.
 func (c *config) preparing() prepare.Options {
-	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
+	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(), Available: c.available,
 		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
 		AsWritten: c.asWritten, KeepConstants: c.keepConstants, Observed: c.observers.Wants().Any(trace.Values)}
 }
 
 // memoryLimits returns the limits of an instance.
 func (c *config) memoryLimits() prepare.Limits {
-	return prepare.Limits{Planned: c.limits.PlannedBytes, Total: c.maxMemory}
+	return prepare.Limits{Planned: c.limits.PlannedBytes, Total: c.maxMemory, Unfilled: c.available != nil}
 }
 
 // reading returns how to read a file when used bytes have been read already.
@@ -92,7 +93,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 	if c.maxMemory > 0 && !c.mmap {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
-	return reading{limit: limit, mmap: c.mmap, leases: c.leases, want: want, check: c.checkFile}
+	return reading{limit: limit, mmap: c.mmap, leases: c.leases, available: c.available, want: want, check: c.checkFile}
 }
 
 // PlanMode selects the memory plan of a method.
@@ -150,6 +151,18 @@ func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 // more than n bytes. If the sizes of inputs vary, what counts is what a call needs: calls that need more fail with a [MemoryError]. Open
 // fails if the files alone do, unless they are mapped. Defaults of [Limits] that are below n are raised to n.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
+
+// WithAvailableMemory makes Open and Load fail if a file that is read, and not mapped, or the memory that every run of a method uses, such as
+// packed weights, is more than left returns, which they call: bytes, 0 if that is not known. Otherwise the kernel may end the process.
+// nil means what the machine and the control groups of the process have left, with what the kernel can drop; it is known on Linux.
+// State is no longer part of [Limits].PlannedBytes, as it takes memory only as far as it is filled.
+func WithAvailableMemory(left func() int64) Option {
+	return func(c *config) {
+		if c.available = left; left == nil {
+			c.available = cpu.Available
+		}
+	}
+}
 
 // WithSeed seeds the random number generator of operators.
 func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }

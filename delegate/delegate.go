@@ -79,12 +79,13 @@ type Payload struct {
 type Limits struct {
 	Scratch int64 // working memory of one unit
 	Memory  int64 // working memory of one unit and packed weights together
+	Weights int64 // packed weights: what the system has memory for
 }
 
 // Packed returns the limit for packed weights, given a unit's working memory; 0 means no limit.
 func (l Limits) Packed(scratch int64) int64 {
-	if l.Memory == 0 {
-		return 0
+	if l.Memory == 0 || l.Weights != 0 && l.Weights < l.Memory-scratch {
+		return l.Weights
 	}
 	return max(l.Memory-scratch, 1)
 }
@@ -98,8 +99,17 @@ func (l Limits) Check(backend string, weights, scratch int64) error {
 	case l.Memory != 0 && (scratch > l.Memory || weights > l.Memory-scratch):
 		return Errorf(backend, ErrMemory, "", "needs %d bytes of working memory and %d of packed weights, more than the limit of %d",
 			scratch, weights, l.Memory)
+	case l.Weights != 0 && weights > l.Weights:
+		return &Error{Backend: backend, Reason: ErrMemory, Err: WeightsError(weights)}
 	}
 	return nil
+}
+
+// WeightsError is the size of packed weights, in bytes, that is above [Limits].Weights.
+type WeightsError int64
+
+func (e WeightsError) Error() string {
+	return fmt.Sprintf("needs %d bytes of packed weights, more than there are", int64(e))
 }
 
 // CompileSpec is a compile-time option stored by the exporter.

@@ -379,12 +379,12 @@ func checkLimits(b delegate.Backend, p *delegate.Payload) error {
 	if err := compiled(func(s *subject) error { needs = s.needs; return nil })(b, &one); err != nil {
 		return err
 	}
-	for _, l := range []delegate.Limits{{Scratch: needs.Scratch - 1}, {Memory: needs.Scratch + needs.PackedBytes - 1}} {
-		if l.Scratch <= 0 && l.Memory <= 0 {
+	for _, l := range []delegate.Limits{{Scratch: needs.Scratch - 1}, {Memory: needs.Scratch + needs.PackedBytes - 1}, {Weights: needs.PackedBytes - 1}} {
+		if max(l.Scratch, l.Memory, l.Weights) <= 0 {
 			continue
 		}
 		limited := one
-		limited.Limits = delegate.Limits{Scratch: max(l.Scratch, 0), Memory: max(l.Memory, 0)}
+		limited.Limits = delegate.Limits{Scratch: max(l.Scratch, 0), Memory: max(l.Memory, 0), Weights: max(l.Weights, 0)}
 		img, err := b.Compile(context.Background(), &limited)
 		if err != nil {
 			if !errors.Is(err, delegate.ErrMemory) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestMemoryLimits(t *testing.T) {
 		}
 		for _, engine := range Engines {
 			for _, lowering := range []etrun.Lowering{etrun.LowerAuto, etrun.LowerOff} {
-				free, err := limited(path, engine, lowering, 0)
+				free, err := limited(path, engine, lowering)
 				switch what := fmt.Sprintf("%s, %s, lowering %v, without a limit: %v", path, engine, lowering, err); {
 				case err == nil:
 				case corpus == "" && (engine != EngineNative || !errors.Is(err, etrun.ErrUnsupported)): // the library lacks some graphs
@@ -49,7 +50,7 @@ func TestMemoryLimits(t *testing.T) {
 					continue
 				}
 				for part := 100; part <= 500; part += step {
-					got, err := limited(path, engine, lowering, info.Size()*int64(part)/100)
+					got, err := limited(path, engine, lowering, etrun.WithMaxMemory(info.Size()*int64(part)/100))
 					switch what := fmt.Sprintf("%s, %s, lowering %v, %d %% of the file", path, engine, lowering, part); {
 					case errors.Is(err, etrun.ErrMemory):
 						refused++
@@ -71,6 +72,39 @@ func TestMemoryLimits(t *testing.T) {
 	}
 }
 
+// TestAvailableMemory opens programs with as many bytes left as the error of the attempt before says that there must be: the first that
+// suffices gives the result of a run without the check, and one byte less does not suffice.
+func TestAvailableMemory(t *testing.T) {
+	for _, path := range []string{smallLanguageModel.write(t), "../../testdata/digits/xnnpack.pte", "../../testdata/digits/portable.pte"} {
+		for _, mapped := range []etrun.Option{etrun.WithMmap(), etrun.WithThreads(1)} {
+			want, err := limited(path, EngineGo, etrun.LowerAuto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, refused := int64(1), 0
+			available := etrun.WithAvailableMemory(func() int64 { return left })
+			for {
+				got, err := limited(path, EngineGo, etrun.LowerAuto, mapped, available)
+				if err == nil {
+					if !slices.Equal(got, want) {
+						t.Errorf("%s: other results with %d bytes left", path, left)
+					}
+					break
+				}
+				e, ok := errors.AsType[*etrun.MemoryError](err)
+				if refused++; !ok || !e.Available || e.Limit != left || e.Want <= left || !errors.Is(err, etrun.ErrMemory) {
+					t.Fatalf("%s, %d bytes left: got %v", path, left, err)
+				}
+				left = e.Want
+			}
+			left--
+			if _, err := limited(path, EngineGo, etrun.LowerAuto, mapped, available); refused == 0 || !errors.Is(err, etrun.ErrMemory) {
+				t.Errorf("%s, %d bytes left: got %v after %d refusals", path, left, err, refused)
+			}
+		}
+	}
+}
+
 // programsIn lists the programs below folders.
 func programsIn(t *testing.T, folders []string) (list []string) {
 	t.Helper()
@@ -89,13 +123,9 @@ func programsIn(t *testing.T, folders []string) (list []string) {
 }
 
 // limited returns the numbers of all outputs of a run on zeros.
-func limited(path string, engine Engine, lowering etrun.Lowering, limit int64) (numbers []float64, err error) {
-	options := []etrun.Option{etrun.WithDelegates(Backend{Engine: engine, Library: xnntest.Path()}), etrun.WithThreads(1),
-		etrun.WithLowering(lowering)}
-	if limit > 0 {
-		options = append(options, etrun.WithMaxMemory(limit))
-	}
-	p, err := etrun.Open(path, options...)
+func limited(path string, engine Engine, lowering etrun.Lowering, limits ...etrun.Option) (numbers []float64, err error) {
+	p, err := etrun.Open(path, append(limits, etrun.WithDelegates(Backend{Engine: engine, Library: xnntest.Path()}), etrun.WithThreads(1),
+		etrun.WithLowering(lowering))...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,17 +18,32 @@ func Quota() (processors float64, limited bool) { return quota(os.DirFS("/")) }
 // (memory.max or memory.limit_in_bytes). It is 0 if they are not known.
 func Memory() int64 { return memory(os.DirFS("/")) }
 
-func memory(root fs.FS) (bytes int64) {
-	for line := range lines(root, "proc/meminfo") {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" { // in KiB
+func memory(root fs.FS) int64 {
+	return memories.bytes(root, sum(root, "proc/meminfo", "MemTotal:")<<10)
+}
+
+// Available returns the bytes of memory that the process can have now: the least of what the machine and its control groups have left.
+// What the kernel can drop, such as pages of files, counts as left, and so does memory for swapping. It is 0 if that is not known.
+func Available() int64 { return available(os.DirFS("/")) }
+
+func available(root fs.FS) int64 {
+	left := sum(root, "proc/meminfo", "MemAvailable:")
+	if left == 0 {
+		return 0
+	}
+	swap := sum(root, "proc/meminfo", "SwapFree:")
+	return rooms.bytes(root, left<<10) + swap<<10
+}
+
+// sum returns the sum of numbers in a file of lines of names and numbers.
+func sum(root fs.FS, file string, names ...string) (total int64) {
+	for line := range lines(root, file) {
+		if fields := strings.Fields(line); len(fields) > 1 && slices.Contains(names, fields[0]) {
 			n, _ := strconv.ParseInt(fields[1], 10, 53)
-			bytes = n << 10
+			total += n
 		}
 	}
-	if limit, limited := memories.least(root); limited && (bytes == 0 || limit < float64(bytes)) {
-		bytes = int64(limit)
-	}
-	return bytes
+	return total
 }
 
 // controller limits a resource of groups. Its limits are read by the functions for cgroup v2 and v1.
@@ -39,7 +55,19 @@ type controller struct {
 var (
 	processors = controller{"cpu", limitV2, limitV1}
 	memories   = controller{"memory", number("memory.max"), number("memory.limit_in_bytes")}
+	rooms      = controller{"memory", room(number("memory.max"), "memory.current", ""), room(number("memory.limit_in_bytes"),
+		"memory.usage_in_bytes", "total_")}
 )
+
+// room returns a reader of what is left below limits: a file has the memory in use, and memory.stat the part of it that are pages of files.
+func room(limit func(fs.FS, string) (float64, bool), used, prefix string) func(root fs.FS, dir string) (float64, bool) {
+	return func(root fs.FS, dir string) (float64, bool) {
+		most, limited := limit(root, dir)
+		now, known := number(used)(root, dir)
+		files := sum(root, path.Join(dir, "memory.stat"), prefix+"active_file", prefix+"inactive_file")
+		return max(most-now+float64(files), 1), limited && known
+	}
+}
 
 // number returns a reader of limits that are the number in a file.
 func number(name string) func(root fs.FS, dir string) (float64, bool) {
@@ -73,6 +101,14 @@ func (c controller) least(root fs.FS) (least float64, limited bool) {
 		}
 	}
 	return least, limited
+}
+
+// bytes returns the least limit, or that of the machine if it is less; 0 is not known.
+func (c controller) bytes(root fs.FS, machine int64) int64 {
+	if limit, limited := c.least(root); limited && (machine == 0 || limit < float64(machine)) {
+		return int64(limit)
+	}
+	return machine
 }
 
 // groups returns the process's groups from /proc/self/cgroup, and the mount points of their

@@ -55,21 +55,33 @@ func TestQuota(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	const machine = "MemTotal:        4096 kB\nMemFree: 1 kB\n"
+	const machine = "MemTotal:        4096 kB\nMemFree: 1 kB\nMemAvailable: 2048 kB\nSwapFree: 1 kB\n"
+	const pages = "active_file 4096\nactive_anon 1\ninactive_file 8192\ntotal_active_file 65536\ntotal_inactive_file 65536\n"
 	for _, c := range []struct {
-		name  string
-		files fstest.MapFS
-		want  int64
+		name      string
+		files     fstest.MapFS
+		want      int64
+		available int64
 	}{
-		{"not known", files(), 0},
-		{"the machine's", files("proc/meminfo", machine), 4 << 20},
+		{"not known", files(), 0, 0},
+		{"the machine's", files("proc/meminfo", machine), 4 << 20, 2<<20 + 1<<10},
 		{"v2", files("proc/meminfo", machine, "proc/self/cgroup", "0::/a/b\n", "proc/self/mountinfo", mountV2,
-			"sys/fs/cgroup/a/memory.max", "1048576\n", "sys/fs/cgroup/a/b/memory.max", "max\n"), 1 << 20},
+			"sys/fs/cgroup/a/memory.max", "1048576\n", "sys/fs/cgroup/a/b/memory.max", "max\n",
+			"sys/fs/cgroup/a/memory.current", "1000000\n", "sys/fs/cgroup/a/memory.stat", pages), 1 << 20, 1<<20 - 1e6 + 12<<10 + 1<<10},
+		{"v1", files("proc/meminfo", machine, "proc/self/cgroup", "4:memory:/\n", "proc/self/mountinfo", mountV1,
+			"sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n", "sys/fs/cgroup/memory/memory.usage_in_bytes", "1000000\n",
+			"sys/fs/cgroup/memory/memory.stat", pages), 1 << 20, 1<<20 - 1e6 + 128<<10 + 1<<10},
+		{"all in use", files("proc/meminfo", machine, "proc/self/cgroup", "0::/\n", "proc/self/mountinfo", mountV2,
+			"sys/fs/cgroup/memory.max", "1048576\n", "sys/fs/cgroup/memory.current", "1048577\n"), 1 << 20, 1 + 1<<10},
 		{"v1, more than there is", files("proc/meminfo", machine, "proc/self/cgroup", "4:memory:/\n", "proc/self/mountinfo", mountV1,
-			"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"), 4 << 20},
+			"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n",
+			"sys/fs/cgroup/memory/memory.usage_in_bytes", "1000000\n"), 4 << 20, 2<<20 + 1<<10},
 	} {
 		if got := memory(c.files); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+		if got := available(c.files); got != c.available {
+			t.Errorf("%s: got %d available, want %d", c.name, got, c.available)
 		}
 	}
 }

@@ -75,6 +75,9 @@ func (l *load) image(i int, payload *delegate.Payload, left delegate.Limits, com
 	}
 	img, err := compile()
 	if err != nil {
+		if lack := l.lacks(packedBytes(l.files.needs), err); lack != nil {
+			return nil, lack
+		}
 		err = fmt.Errorf("delegate %d (%.100q): %w", i, l.Method.Delegates[i].ID, err)
 		if released {
 			l.files.lost = fmt.Errorf("%w; its weights were already released: open the program again to retry", err)
@@ -139,6 +142,9 @@ func (l *load) limits(regions ...delegate.Needs) delegate.Limits {
 		for _, n := range list {
 			left = less(left, n)
 		}
+	}
+	if l.available > 0 {
+		left.Weights = max(l.available-l.foldedBytes()-packedBytes(l.files.needs)-packedBytes(regions), 1)
 	}
 	return left
 }

@@ -54,6 +54,9 @@ func (l *load) lower(ctx context.Context, base *rewritten) (*lowered, error) {
 	if err := l.report.Stage(trace.StageLower, 0, err); err != nil {
 		return nil, err
 	}
+	if r.lack != nil {
+		return nil, r.lack
+	}
 	r.to.ir, r.to.report, r.ok = m, report, true
 	for i := range report.Regions {
 		if region := &report.Regions[i]; region.Delegate >= 0 {
@@ -66,8 +69,9 @@ func (l *load) lower(ctx context.Context, base *rewritten) (*lowered, error) {
 // regions compiles the regions of a method.
 type regions struct {
 	*load
-	to *lowered
-	ok bool
+	to   *lowered
+	lack error // of memory that the system has left
+	ok   bool
 }
 
 // end frees the images that are not used.
@@ -93,6 +97,9 @@ func (r *regions) compileGraph(ctx context.Context, c lowering.Compiler, g *lowe
 	}
 	img, err := c.CompileGraph(ctx, g)
 	if err != nil {
+		if lack := r.lacks(packedBytes(r.files.needs)+packedBytes(r.to.needs), err); lack != nil {
+			r.lack = lack
+		}
 		return err
 	}
 	needs := img.Needs()

@@ -129,6 +129,7 @@ func Unplanned(n delegate.Needs) delegate.Needs {
 type MemoryError struct {
 	Want, Limit int64
 	Parts       []Part
+	Available   bool // the limit is what the system has left
 }
 
 // Part is one component of a memory requirement.
@@ -144,7 +145,11 @@ func (e *MemoryError) Error() string {
 			parts = append(parts, fmt.Sprintf("%s %d", p.Name, p.Bytes))
 		}
 	}
-	return fmt.Sprintf("%d bytes needed (%s), the limit is %d", e.Want, strings.Join(parts, ", "), e.Limit)
+	limit := "the limit is %d"
+	if e.Available {
+		limit = "%d are available"
+	}
+	return fmt.Sprintf("%d bytes needed (%s), "+limit, e.Want, strings.Join(parts, ", "), e.Limit)
 }
 
 // mostReserved is the largest plan of a method whose inputs vary in size that may exceed the limits: addresses are reserved for all of it.
@@ -163,7 +168,7 @@ func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) (room i
 		return 0, err
 	}
 	least := on.LeastBytes()
-	room = limits.Planned - least - scratchBytes(m.Needs, limits.Planned)
+	room = limits.planned(on) - least - scratchBytes(m.Needs, limits.Planned)
 	if limit := limits.Total; limit > 0 {
 		room = min(room, limit-least-(m.MemoryNeeded(on, file).Want-on.Bytes()))
 	}
@@ -171,6 +176,14 @@ func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) (room i
 		return 0, err
 	}
 	return room, nil
+}
+
+// planned is the limit of a plan with its state.
+func (l Limits) planned(on *plan.Memory) int64 {
+	if l.Unfilled {
+		return l.Planned + min(on.StateBytes, math.MaxInt64-l.Planned)
+	}
+	return l.Planned
 }
 
 // checkLargest is CheckMemory for the largest sizes.
@@ -186,8 +199,8 @@ func (m *Method) checkLargest(on *plan.Memory, limits Limits, file int64) error 
 		}
 	}
 	arenas, scratch := on.Bytes(), scratchBytes(m.Needs, limits.Planned)
-	if arenas > limits.Planned || scratch > limits.Planned-arenas {
-		return &MemoryError{Want: arenas + scratch, Limit: limits.Planned,
+	if most := limits.planned(on); arenas > most || scratch > most-arenas {
+		return &MemoryError{Want: arenas + scratch, Limit: most,
 			Parts: []Part{{"arenas", arenas - on.StateBytes}, {"state", on.StateBytes}, {"delegate scratch", scratch}}}
 	}
 	if limit := limits.Total; limit > 0 {

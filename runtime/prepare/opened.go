@@ -21,6 +21,9 @@ type compiled struct {
 // compile compiles the opened payloads, except those that were merged into regions.
 func (l *load) compile(ctx context.Context, low *lowered) (*compiled, error) {
 	merged := l.merged(low.base.ir, low.ir)
+	if err := l.measure(ctx, merged, low.needs); err != nil {
+		return nil, err
+	}
 	for d, o := range l.files.opened {
 		if o == nil || merged[d] {
 			continue

@@ -15,6 +15,7 @@ func (p *Preparation) Run(ctx context.Context, r Reporter) (*Method, error) {
 		return nil, p.files.lost
 	}
 	l := &load{p, r}
+	l.findAvailable()
 	if p.base == nil {
 		base, err := l.describe(ctx)
 		if err != nil {
@@ -32,6 +33,9 @@ func (p *Preparation) Run(ctx context.Context, r Reporter) (*Method, error) {
 		}
 	}()
 	m, err := l.complete(ctx, low)
+	if err == nil {
+		err = l.checkAvailable(m)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ type Options struct {
 	Operators     *kernels.Set
 	Known         *kernels.Set // the operators of this module
 	Limits        Limits
+	Available     func() int64 // the memory that the system has left, 0 if that is not known; nil for a load that does not ask
 	Plan          plan.Options
 	Strict        bool        // a plan of the file that would corrupt values is an error
 	Rewrite       bool        // chains of calls are rewritten
@@ -88,6 +89,7 @@ type Preparation struct {
 	done      *Method
 	scratch   *delegate.Scratch // of the first instance
 	reported  map[string]int64  // memory, by kind
+	available int64             // for the images of a run, 0 if that is not known
 }
 
 // load is a run of a preparation.
@@ -134,8 +136,9 @@ type Refusal struct {
 
 // Limits bound the memory of an instance, in bytes.
 type Limits struct {
-	Planned int64 // arenas, state and working memory of delegates
-	Total   int64 // with the program and constants; 0 means no limit
+	Planned  int64 // arenas, state and working memory of delegates
+	Total    int64 // with the program and constants; 0 means no limit
+	Unfilled bool  // Planned is without state, which takes memory only as far as it is filled
 }
 
 // files are the delegates of the file, by index. They are compiled once for all runs of a preparation.

@@ -264,6 +264,9 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	case o.Local && !o.isSet("mmap"):
 		options = append(options, etrun.WithLeases())
 	}
+	if o.Local && o.maxMemory == 0 && (o.weights == "" || !o.mmap) {
+		options = append(options, etrun.WithAvailableMemory(nil))
+	}
 	if o.Local {
 		options = append(options, etrun.WithLimits(etrun.Limits{PlannedBytes: max(spare(), int64(o.maxMemory))}))
 	}
