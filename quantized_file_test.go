@@ -247,7 +247,11 @@ func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 		for i := range want {
 			signal, quantized := noise(first[i], want[i])
 			_, engine := noise(float[i], want[i])
-			if _, n := noise(got[i], first[i]); n > 4*(quantized+engine)+1e-6*signal+1e-9 {
+			bound := 4*(quantized+engine) + 1e-6*signal + 1e-9
+			if want[i].Numel() < fewElements {
+				bound += signal * 3 * (2.0 / 255) * (2.0 / 255)
+			}
+			if _, n := noise(got[i], first[i]); n > bound {
 				return fmt.Errorf("output %d: the engines' noise is %v, that of quantization %v, and that of floats %v", i, n, quantized, engine)
 			}
 		}
@@ -259,17 +263,22 @@ func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 	return nil
 }
 
+// fewElements are so few that quantization may have less noise by chance than a step of 8 bits of each, of the range of even numbers.
+const fewElements = 8
+
 // same runs a program beside the lowered one.
 func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got, want []*tensor.Tensor) error) error {
 	reference, err := q.load(q.float, xnnpack.Backend{Engine: xnnpack.EngineGo})
 	if err != nil {
 		return err
 	}
+	defer reference.program.Close()
 	defer reference.Close()
 	m, err := q.load(data, by)
 	if err != nil {
 		return err
 	}
+	defer m.program.Close()
 	defer m.Close()
 	if n := len(m.in.Plan().Conflicts); n > 0 {
 		return fmt.Errorf("%d conflicts in the plan of the file", n)
@@ -279,6 +288,8 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 		want, refused := callSized(reference, sizes, q.seed+uint64(i))
 		got, err := callSized(m, sizes, q.seed+uint64(i))
 		switch {
+		case err != nil && refused == nil && bytes.Equal(data, q.from) && errors.Is(err, ErrInput):
+			refused, err = err, nil // nodes repeat sizes of 1 that operators refuse
 		case (err == nil) != (refused == nil):
 			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, exectest.Listing(m.in))
 		case err == nil:
