@@ -272,7 +272,7 @@ func TestGenerateToTheEnd(t *testing.T) {
 	if code := run(strings.Fields("generate lm.pte --tokens 1,2,3 --ignore-eos"), strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	if n := len(strings.Fields(out.String())); n != 30 || !strings.Contains(notes.String(), "the context is full") {
+	if n := len(strings.Fields(out.String())); n != 30 || !strings.Contains(notes.String(), "the context is full, 32 positions") {
 		t.Errorf("%d tokens after 3 of 32 positions, want 30 (the last one is not computed); %s", n, notes.String())
 	}
 }

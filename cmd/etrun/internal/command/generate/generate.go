@@ -208,7 +208,7 @@ func (g *generateCommand) encodePrompt() ([]int, error) {
 func (g *generateCommand) report(w *textWriter, prompt []int, end text.Piece, err error) error {
 	w.finish()
 	end.Finish = cmp.Or(end.Finish, finishError)
-	g.Note("%s", statistics(&end))
+	g.Note("%s", statistics(&end, g.model.Info().Context))
 	if !g.JSON {
 		return err
 	}

@@ -84,8 +84,8 @@ func (w *textWriter) finish() {
 	}
 }
 
-// statistics returns the line about a text.
-func statistics(p *text.Piece) string {
+// statistics returns the line about a text of a model with so many positions.
+func statistics(p *text.Piece, positions int) string {
 	s := &p.Stats
 	line := fmt.Sprintf("prompt of %s", cli.Count(s.Prompt, "token", "tokens"))
 	if s.Reused > 0 {
@@ -105,7 +105,11 @@ func statistics(p *text.Piece) string {
 	if r := s.DecodeRate(); r > 0 {
 		line += fmt.Sprintf(", %.4g tokens/s", r)
 	}
-	return line + "; " + finishWords[p.Finish]
+	line += "; " + finishWords[p.Finish]
+	if p.Finish == text.FinishContext {
+		line += fmt.Sprintf(", %d positions", positions)
+	}
+	return line
 }
 
 // finishWords describe why a text ended.
