@@ -77,7 +77,7 @@ func (c *config) planning() plan.Options {
 
 // preparing returns the options of loads.
 func (c *config) preparing() prepare.Options {
-	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(), Available: c.available,
+	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
 		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
 		AsWritten: c.asWritten, KeepConstants: c.keepConstants, Observed: c.observers.Wants().Any(trace.Values)}
 }

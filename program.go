@@ -169,12 +169,26 @@ func (p *Program) makeSlots() {
 }
 
 func (p *Program) slotsOf(c *config) []exec.Slot {
-	slots := make([]exec.Slot, len(p.spec.Methods))
+	slots, options := make([]exec.Slot, len(p.spec.Methods)), c.preparing()
+	if c.available != nil {
+		options.Available = p.left
+	}
 	for i := range slots {
-		slots[i].Init(&prepare.Source{Options: c.preparing(), File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
+		slots[i].Init(&prepare.Source{Options: options, File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
 			Size: p.spec.Size, FileBytes: p.FileBytes(), Discard: p.discard, MayDiscard: p.mayDiscard}, &c.observers)
 	}
 	return slots
+}
+
+// left returns the memory that the system has left, with that of files that were read, which packing releases; see WithAvailableMemory.
+func (p *Program) left() int64 {
+	left := p.config.available()
+	for _, f := range p.files {
+		if f.own && left > 0 {
+			left += f.resident()
+		}
+	}
+	return left
 }
 
 // verify parses the file and reads the external data.

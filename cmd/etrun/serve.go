@@ -44,7 +44,7 @@ const serveExamples = `  etrun serve model.pte
   etrun serve --config /etc/etrun/serve.json`
 
 func newServe(a *app) *cobra.Command {
-	s := &serveCommand{app: a, Settings: daemon.Defaults(), Options: session.Options{Say: a.Note}, Limits: daemon.DefaultLimits()}
+	s := &serveCommand{app: a, Settings: daemon.Defaults(), Options: session.Options{Say: a.Note, Serves: true}, Limits: daemon.DefaultLimits()}
 	c := &cobra.Command{
 		Use:               "serve MODEL.pte...",
 		Short:             "Answer inference requests over HTTP",
@@ -95,7 +95,7 @@ func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string)
 
 // reread reads the models again, and reports whether other settings have changed.
 func (s *serveCommand) reread(ctx context.Context, given, args []string) (d *daemon.Daemon, others bool, err error) {
-	again := &serveCommand{app: s.app, Settings: daemon.Defaults(), Options: session.Options{Say: s.Note}, Limits: daemon.DefaultLimits()}
+	again := &serveCommand{app: s.app, Settings: daemon.Defaults(), Options: session.Options{Say: s.Note, Serves: true}, Limits: daemon.DefaultLimits()}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true // those of all commands
 	again.addFlags(flags)

@@ -40,6 +40,7 @@ type Options struct {
 	// Local commands end with what they run: they map files that cannot change, see [etrun.WithLeases], unless the command line sets
 	// --mmap, and a method may plan as much memory as the machine can spare.
 	Local   bool
+	Serves  bool // the memory that the system has left when a program is opened says nothing, see [etrun.WithAvailableMemory]
 	Unfused bool // delegates have the nodes of their payloads
 	Values  bool // observers receive values inside delegates, if exposed
 	// Check checks the bytes of each file that determines results, before they are used; may be nil.
@@ -264,7 +265,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	case o.Local && !o.isSet("mmap"):
 		options = append(options, etrun.WithLeases())
 	}
-	if o.Local && o.maxMemory == 0 && (o.weights == "" || !o.mmap) {
+	if !o.Serves && o.maxMemory == 0 && (o.weights == "" || !o.mmap) { // weights that are mapped do not count
 		options = append(options, etrun.WithAvailableMemory(nil))
 	}
 	if o.Local {
