@@ -147,11 +147,6 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	return b.openGo(ctx, img)
 }
 
-// cache returns the cache of packed weights.
-func (b Backend) cache() graph.WeightsCache {
-	return graph.WeightsCache{Folder: b.WeightsCache, Map: b.MapWeights}
-}
-
 // OutputSteps returns, for each output of a payload, how much it may change if the quantized values
 // from which it is computed change by one step: the possible difference between two exact
 // implementations. It is 0 for an output that is not computed from quantized values, is itself

@@ -67,3 +67,8 @@ func (b Backend) openGo(ctx context.Context, m *image) (delegate.Image, error) {
 	m.Compilation, m.by, m.cacheNote = own.Compilation, own, own.CacheNote
 	return m, nil
 }
+
+// cache returns the cache of packed weights.
+func (b Backend) cache() graph.WeightsCache {
+	return graph.WeightsCache{Folder: b.WeightsCache, Map: b.MapWeights}
+}

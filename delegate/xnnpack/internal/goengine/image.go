@@ -145,18 +145,12 @@ func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *filter
 func newUnit(m *Image, in delegate.Instance) *unit {
 	e := &unit{
 		Frame:  frame.Frame{Values: numbers.ConstantsOf(m.Graph, slices.Clone(m.Shapes)), Packed: m.constants(), Pool: in.Pool},
-		memory: memory{arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.placement, placement: m.placement},
-		limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
+		memory: newMemory(m.Compilation, m.placement, in),
+		args:   graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
 	}
 	for i := range e.steps {
 		n := &m.Graph.Nodes[i]
 		e.steps[i] = step{node: n, loop: typeOf(m.Graph, n).loop(&e.Frame, n)}
-	}
-	if m.placement != nil && !m.HasDynamicArgs() && e.blocks == nil {
-		e.arena.expect(needsOf(m.Graph, m.placement, e.Threads()).Shared) // an image is planned for the threads of most instances
-	}
-	if m.placement != nil && e.blocks != nil {
-		e.worked = workBlock(m.Graph, m.placement.shapes, m.InstanceThreads()).Span
 	}
 	for i, used := range argSpans(m.Graph) {
 		e.args[i].Used = used

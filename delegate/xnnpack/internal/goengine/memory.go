@@ -117,7 +117,84 @@ type memory struct {
 	worked    lowering.Span // of the last block: the nodes that may use it
 	arena     *arena        // contains the bytes of values between nodes if no blocks do
 	placement *placement    // of the current shapes, in the blocks or in the arena
-	kept      int64         // bytes that loops keep between runs
+	limits    delegate.Limits
+	kept      int64 // bytes that loops keep between runs
+}
+
+// newMemory returns the memory of a unit of an image whose values have these places.
+func newMemory(c *graph.Compilation, p *placement, in delegate.Instance) memory {
+	m := memory{arena: arenaIn(in.Scratch), limits: c.Limits, blocks: in.Blocks, planned: p, placement: p}
+	switch {
+	case p == nil:
+	case in.Blocks != nil:
+		m.worked = workBlock(c.Graph, p.shapes, c.InstanceThreads()).Span
+	case !c.HasDynamicArgs():
+		m.arena.expect(needsOf(c.Graph, p, in.Pool.Size()).Shared) // an image is planned for the threads of most instances
+	}
+	return m
+}
+
+// place sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
+// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
+// need not be enough at others.
+func (m *memory) place(e *frame.Frame) error {
+	w := workAt(e.Graph, e.Shapes, e.Threads())
+	values, loops, inBlocks := m.matchingBlocks(e, w)
+	if !inBlocks && !m.placement.isFor(e.Shapes) {
+		m.placement = placementFor(e.Graph, slices.Clone(e.Shapes))
+	}
+	own := int64(0)
+	if !inBlocks {
+		own = graph.AlignUp(m.placement.bytes)
+	}
+	at := own
+	if loops == nil {
+		own = graph.Plus(own, w.Shared(e.Threads()))
+	}
+	if own > 0 || !m.planned.isFor(e.Shapes) {
+		needs := needsWith(e.Graph, w, e.Shapes, m.placement.bytes, e.Threads())
+		if err := needs.Check(m.limits); err != nil {
+			return err
+		}
+	}
+	block := m.arena.allocate(own)
+	if !inBlocks {
+		values = m.placement.cut(block)
+	}
+	if loops == nil {
+		loops = block[at:]
+	}
+	m.kept, e.Bytes = w.Kept, m.arena.workers(e.Threads())
+	e.Divide(w, loops)
+	m.assign(e, values)
+	return nil
+}
+
+// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
+// the nodes' loops, nil if that does not.
+func (m *memory) matchingBlocks(e *frame.Frame, w *frame.Work) (values [][]byte, loops []byte, inBlocks bool) {
+	n := len(m.blocks) - 1
+	if m.planned == nil || n != len(m.planned.items) {
+		return nil, nil, false
+	}
+	if inBlocks = m.planned.matches(e.Graph, e.Shapes, m.blocks[:n]); inBlocks {
+		m.placement, values = m.planned, m.blocks[:n]
+	}
+	if w.FitsIn(m.blocks[n], m.worked, e.Threads()) {
+		loops = m.blocks[n]
+	}
+	return values, loops, inBlocks
+}
+
+// assign sets the bytes of the values between nodes, in the blocks of their items.
+func (m *memory) assign(e *frame.Frame, blocks [][]byte) {
+	for v, at := range m.placement.index {
+		if at == graph.None {
+			continue
+		}
+		n := e.Graph.Values[v].Datatype.Bytes(e.Shapes[v])
+		e.Data[v] = blocks[at][: n : n+numbers.Overread]
+	}
 }
 
 // workBlock returns the block of the nodes' working memory, from the first to the last node that uses it

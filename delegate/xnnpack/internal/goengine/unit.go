@@ -8,7 +8,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -22,7 +21,6 @@ import (
 type unit struct {
 	frame.Frame
 	memory
-	limits     delegate.Limits
 	results    repeats
 	args       []*graph.Argument
 	bound      bool
@@ -108,6 +106,16 @@ func (s *step) run(e *unit) {
 	s.loop.Compute(&e.Frame, s.node)
 }
 
+// allocate sets the memory for the current shapes, and plans the loops.
+func (e *unit) allocate() error {
+	e.forget()
+	if err := e.place(&e.Frame); err != nil {
+		return err
+	}
+	e.plan()
+	return nil
+}
+
 // node runs a node, or copies its results as they are kept.
 func (e *unit) node(i int) {
 	kept := e.results.bytes != nil && e.results.nodes[i]
@@ -121,7 +129,6 @@ func (e *unit) node(i int) {
 
 // plan plans the loops for the current shapes.
 func (e *unit) plan() {
-	e.Bytes = e.arena.workers(e.Threads())
 	for i := range e.steps {
 		if l, ok := e.steps[i].loop.(frame.Planner); ok {
 			l.PlanShapes()
@@ -204,70 +211,5 @@ func (e *unit) Unchanged(same bool) { e.results.same, e.results.valid = same, e.
 func (e *unit) forget() {
 	if e.results.bytes != nil {
 		e.results.bytes, e.results.valid, e.bound, e.ready = nil, false, false, false
-	}
-}
-
-// allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
-// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
-// need not be enough at others.
-func (e *unit) allocate() error {
-	e.forget()
-	w := workAt(e.Graph, e.Shapes, e.Threads())
-	values, loops, inBlocks := e.matchingBlocks(w)
-	if !inBlocks && !e.placement.isFor(e.Shapes) {
-		e.placement = placementFor(e.Graph, slices.Clone(e.Shapes))
-	}
-	own := int64(0)
-	if !inBlocks {
-		own = graph.AlignUp(e.placement.bytes)
-	}
-	at := own
-	if loops == nil {
-		own = graph.Plus(own, w.Shared(e.Threads()))
-	}
-	if own > 0 || !e.planned.isFor(e.Shapes) {
-		needs := needsWith(e.Graph, w, e.Shapes, e.placement.bytes, e.Threads())
-		if err := needs.Check(e.limits); err != nil {
-			return err
-		}
-	}
-	memory := e.arena.allocate(own)
-	if !inBlocks {
-		values = e.placement.cut(memory)
-	}
-	if loops == nil {
-		loops = memory[at:]
-	}
-	e.kept = w.Kept
-	e.Divide(w, loops)
-	e.assign(values)
-	e.plan()
-	return nil
-}
-
-// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
-// the nodes' loops, nil if that does not.
-func (e *unit) matchingBlocks(w *frame.Work) (values [][]byte, loops []byte, inBlocks bool) {
-	n := len(e.blocks) - 1
-	if e.planned == nil || n != len(e.planned.items) {
-		return nil, nil, false
-	}
-	if inBlocks = e.planned.matches(e.Graph, e.Shapes, e.blocks[:n]); inBlocks {
-		e.placement, values = e.planned, e.blocks[:n]
-	}
-	if w.FitsIn(e.blocks[n], e.worked, e.Threads()) {
-		loops = e.blocks[n]
-	}
-	return values, loops, inBlocks
-}
-
-// assign sets the bytes of the values between nodes, in the blocks of their items.
-func (e *unit) assign(blocks [][]byte) {
-	for v, at := range e.placement.index {
-		if at == graph.None {
-			continue
-		}
-		n := e.Graph.Values[v].Datatype.Bytes(e.Shapes[v])
-		e.Data[v] = blocks[at][: n : n+numbers.Overread]
 	}
 }

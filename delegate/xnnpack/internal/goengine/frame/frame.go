@@ -41,12 +41,7 @@ type worker struct {
 func (e *Frame) Parallel(n, grain int, body cpu.Body) { e.Pool.Do(&e.Run, n, grain, body) }
 
 // Threads returns the largest number of workers that compute a node.
-func (e *Frame) Threads() int {
-	if e.Pool == nil {
-		return 1
-	}
-	return e.Pool.Size()
-}
+func (e *Frame) Threads() int { return e.Pool.Size() }
 
 // Load returns the numbers of a value. Unless they are float32, it decodes them into the i-th
 // buffer.
