@@ -207,32 +207,16 @@ func (p *parser) setTag() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.skip(op, "=") {
-		x, err := p.tuple()
-		if err != nil {
-			return nil, err
-		}
-		return func(r *run) error {
-			v, err := x(r)
-			if err != nil {
-				return err
-			}
-			return r.assign(r.scope, names, v)
-		}, p.end()
+	x := p.tuple
+	if !p.skip(op, "=") {
+		x = func() (expr, error) { return p.filtered("endset") }
 	}
-	filters, err := p.filters(func(r *run) (any, error) { return r.scope.vars[""], nil })
-	if err != nil {
-		return nil, err
-	}
-	if err := p.end(); err != nil {
-		return nil, err
-	}
-	body, _, err := p.body("endset")
+	value, err := x()
 	if err != nil {
 		return nil, err
 	}
 	return func(r *run) error {
-		v, err := r.filtered(body, filters)
+		v, err := value(r)
 		if err != nil {
 			return err
 		}
@@ -240,15 +224,25 @@ func (p *parser) setTag() (node, error) {
 	}, p.end()
 }
 
-// filtered returns the output of statements after filters, whose input is the variable without a name.
-func (r *run) filtered(body []node, filters expr) (any, error) {
-	text, err := r.capture(body, newScope(r.scope))
+// filtered returns the output of statements up to a tag after filters, whose input is the variable without a name.
+func (p *parser) filtered(end string) (expr, error) {
+	filters, err := p.filters(func(r *run) (any, error) { return r.scope.vars[""], nil })
 	if err != nil {
 		return nil, err
 	}
-	sub := &run{r.limits, r.out, newScope(r.scope)}
-	sub.scope.vars[""] = text
-	return filters(sub)
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	body, _, err := p.body(end)
+	return func(r *run) (any, error) {
+		text, err := r.capture(body, newScope(r.scope))
+		if err != nil {
+			return nil, err
+		}
+		sub := &run{r.limits, r.out, newScope(r.scope)}
+		sub.scope.vars[""] = text
+		return filters(sub)
+	}, err
 }
 
 // setMember sets a member of a namespace.
@@ -283,19 +277,12 @@ func (p *parser) setMember() (node, error) {
 func (p *parser) filterTag() (node, error) {
 	p.at-- // the word filter is in the place of the operator
 	p.tokens[p.at] = token{op, "|", nil, p.tokens[p.at].line}
-	filters, err := p.filters(func(r *run) (any, error) { return r.scope.vars[""], nil })
-	if err != nil {
-		return nil, err
-	}
-	if err := p.end(); err != nil {
-		return nil, err
-	}
-	body, _, err := p.body("endfilter")
+	x, err := p.filtered("endfilter")
 	if err != nil {
 		return nil, err
 	}
 	return func(r *run) error {
-		v, err := r.filtered(body, filters)
+		v, err := x(r)
 		if err != nil {
 			return err
 		}
