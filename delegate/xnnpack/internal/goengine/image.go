@@ -73,7 +73,7 @@ func evaluate(g *graph.Graph, args []*tensor.Value) error {
 // does not run.
 func (m *Image) constants() *filters.Packed {
 	m.packOnce.Do(func() {
-		m.packed, _ = filters.Pack(context.Background(), m.Graph, m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
+		m.packed, _ = filters.NewPacking(m.Graph, m.Shapes, nil).Pack(context.Background(), m.InstanceThreads())
 	})
 	return m.packed
 }
@@ -98,10 +98,10 @@ func (m *Image) Close() {
 }
 
 // releaseFilters returns a function that releases the filter of a node that the Go engine has packed, and reports
-// whether it did.
+// whether it did; nil for none.
 func (m *Image) releaseFilters() func(*graph.Node) bool {
 	if m.Release == nil || len(m.Args) == 0 && !m.Region {
-		return func(*graph.Node) bool { return false }
+		return nil
 	}
 	own := m.Graph.OwnFilters()
 	return func(n *graph.Node) bool {

@@ -26,7 +26,7 @@ func BenchmarkPackConstants(b *testing.B) {
 			for b.Loop() {
 				for threads := 1; threads <= 2; threads++ {
 					start := time.Now()
-					p, err := filters.Pack(context.Background(), g, s, threads, func(*graph.Node) bool { return false })
+					p, err := filters.NewPacking(g, s, nil).Pack(context.Background(), threads)
 					best[threads] = min(best[threads], time.Since(start))
 					if err != nil {
 						b.Fatal(err)

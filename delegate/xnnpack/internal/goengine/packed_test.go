@@ -27,13 +27,13 @@ func TestPackingEnds(t *testing.T) {
 			reason := errors.New("no longer wanted")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(reason)
-			if p, err := filters.Pack(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
+			if p, err := filters.NewPacking(g, s, nil).Pack(ctx, 2); p != nil || !errors.Is(err, reason) {
 				t.Errorf("got %v and %v, want %v", p, err, reason)
 			}
 			var outputs [2][]float64
 			for k, threads := range []int{1, 3} {
 				done := 0
-				p, err := filters.Pack(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return threads > 1 })
+				p, err := filters.NewPacking(g, s, func(*graph.Node) bool { done++; return threads > 1 }).Pack(context.Background(), threads)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -26,22 +26,16 @@ type Packing struct {
 	to *Packed
 }
 
-// Pack packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
-// not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx:
-// the graph could not be compiled again.
-func Pack(ctx context.Context, g *graph.Graph, shapes []graph.Shape, threads int,
-	release func(*graph.Node) bool) (*Packed, error) {
-	return NewPacking(g, shapes, release).Pack(ctx, threads)
-}
-
-// NewPacking returns the packing of a graph.
+// NewPacking returns the packing of a graph. release may be nil.
 func NewPacking(g *graph.Graph, shapes []graph.Shape, release func(*graph.Node) bool) *Packing {
 	n := len(g.Nodes)
 	return &Packing{partition{Values: numbers.ConstantsOf(g, shapes), release: release, Size: panelBytes(g, shapes)},
 		&Packed{make([]*Float, n), make([]*Int8, n), nil}}
 }
 
-// Pack packs the constants, except the panels that are stored.
+// Pack packs the constants, except the panels that are stored, on as many threads as pay. It calls release for each node as soon as its
+// filter is not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx: the
+// graph could not be compiled again.
 func (w *Packing) Pack(ctx context.Context, threads int) (*Packed, error) {
 	if !w.stored {
 		w.to.Memory, w.memory = newFilterMemory(w.Size)

@@ -104,7 +104,7 @@ func (w *partition) end(n *packedNode) {
 	n.finish()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.release(n.node) {
+	if w.release != nil && w.release(n.node) {
 		w.released.Store(true)
 	}
 }

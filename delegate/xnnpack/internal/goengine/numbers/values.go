@@ -141,16 +141,12 @@ func BytesAs(x *graph.Value) (simd.Quantized, bool) {
 }
 
 // ReadsBytes reports whether a node's first input consists of bytes with one scale.
-func ReadsBytes(g *graph.Graph, n *graph.Node) bool {
-	_, ok := BytesAs(&g.Values[n.In[0]])
-	return ok
-}
+func ReadsBytes(g *graph.Graph, n *graph.Node) bool { return isBytes(&g.Values[n.In[0]]) }
 
 // WritesBytes reports whether a node's output consists of bytes with one scale.
-func WritesBytes(g *graph.Graph, n *graph.Node) bool {
-	_, ok := BytesAs(&g.Values[n.Out[0]])
-	return ok
-}
+func WritesBytes(g *graph.Graph, n *graph.Node) bool { return isBytes(&g.Values[n.Out[0]]) }
+
+func isBytes(x *graph.Value) bool { return x.Datatype == graph.QInt8 || x.Datatype == graph.QUInt8 }
 
 // MapsBytes reports whether a node computes bytes from bytes.
 func MapsBytes(g *graph.Graph, n *graph.Node) bool { return ReadsBytes(g, n) && WritesBytes(g, n) }
