@@ -261,3 +261,18 @@ func packedFloats(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 {
 	}
 	return bytes
 }
+
+// PackedBytes returns the size of the constants that the Go engine packs.
+func PackedBytes(g *graph.Graph, s []graph.Shape) (n int64) {
+	for i := range g.Nodes {
+		node := &g.Nodes[i]
+		switch {
+		case !node.Type.Packs:
+		case PacksInt8(g, node):
+			n = graph.Plus(n, packedInt8(g, node))
+		case PacksFloats(g, node):
+			n = graph.Plus(n, packedFloats(g, node, s))
+		}
+	}
+	return n
+}

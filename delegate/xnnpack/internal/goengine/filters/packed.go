@@ -80,18 +80,3 @@ func (w *Packing) add(own *packedNode, n *graph.Node) {
 		w.part(0, func() {})
 	}
 }
-
-// PackedBytes returns the size of the constants that the Go engine packs.
-func PackedBytes(g *graph.Graph, s []graph.Shape) (n int64) {
-	for i := range g.Nodes {
-		node := &g.Nodes[i]
-		switch {
-		case !node.Type.Packs:
-		case PacksInt8(g, node):
-			n = graph.Plus(n, packedInt8(g, node))
-		case PacksFloats(g, node):
-			n = graph.Plus(n, packedFloats(g, node, s))
-		}
-	}
-	return n
-}

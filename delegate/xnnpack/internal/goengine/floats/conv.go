@@ -182,28 +182,6 @@ func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	return scratch
 }
 
-// windowRows is a source of rows: the windows of a convolution's output pixels over an input
-// [N, H, W, groups·GroupIn]. Elements outside of the input are 0.
-type windowRows struct {
-	graph.WindowGrid
-	points nhwc.Rows[float32]
-}
-
-func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
-
-// gather copies elements [k, k+n) of windows, which may start or end within a tap.
-func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
-	for i := range rows {
-		s.points.Gather(dst[i*n:][:n], group, p+i, k, 0)
-	}
-}
-
-// windowsOf returns the windows of a node over its first input.
-func windowsOf(e *frame.Frame, n *graph.Node) windowRows {
-	s := n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]])
-	return windowRows{s, nhwc.Rows[float32]{Images: frame.Images(&s), Group: s.W.GroupIn, X: e.Load(0, n.In[0])}}
-}
-
 // WindowWork is of convolutions, by lines or by gathered rows.
 func WindowWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
 	ConnectedWork(w, g, n, s, threads)
@@ -218,5 +196,67 @@ func WindowWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, t
 	default:
 		w.Line = max(w.Line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),
 			min(graph.GatheredDepth, r.W.KernelH*r.W.KernelW*r.W.GroupIn)))
+	}
+}
+
+// transposedLines computes lines of a transposed convolution's output. Output pixels that are one
+// stride apart read adjacent input pixels with the same taps.
+type transposedLines struct {
+	floatProduct
+	windows nhwc.Rows[float32]
+}
+
+// Transposed returns the loop of a transposed convolution.
+func Transposed(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &transposedLines{}) }
+
+func (l *transposedLines) Compute(e *frame.Frame, _ *graph.Node) { e.Parallel(l.units, l.grain, l) }
+
+func (l *transposedLines) Bind(e *frame.Frame, n *graph.Node) {
+	w, in, out := n.Window(), e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	l.e, l.node, l.filter, l.groups = e, n, filterOf(e, n), w.Groups
+	l.x, l.y = e.Load(0, n.In[0]), e.Result(n.Out[0])
+	l.windows = frame.RowsOf(n, in, out, l.x)
+	l.units = out.Leading(2)
+	m := l.filter.Panels[0]
+	l.grain = 1 + macsPerRange/max(1, in.Dim[2]*w.Groups*m.N*m.K/w.StrideH)
+}
+
+// Range computes lines [lo, hi), counted over all images.
+func (l *transposedLines) Range(_, lo, hi int) {
+	s, ldc := &l.windows, l.groups*l.node.Window().GroupOut
+	pitch := s.Out[2] * ldc
+	for line := lo; line < hi; line++ {
+		y := l.y[line*pitch:][:pitch]
+		for at := 0; at < pitch; at += ldc {
+			copy(y[at:], l.filter.Bias)
+		}
+		for ky := range s.Kernel[1] {
+			l.e.Run.Poll()
+			if iy, ok := s.Source(1, line%s.Out[1], ky); ok {
+				l.taps(y, line/s.Out[1]*s.In[1]+iy, ky, ldc)
+			}
+		}
+		frame.BoundFloats(l.node, y)
+	}
+}
+
+// taps adds the products of a line of the input and row ky of the kernel to y, whose pixels have ldc channels.
+func (l *transposedLines) taps(y []float32, line, ky, ldc int) {
+	s, step := &l.windows, l.windows.Stride[2]
+	for kx := range s.Kernel[2] {
+		// Input pixel ix contributes to output pixel ox = ix·stride + shift.
+		shift := kx*s.Dilate[2] - s.Pad[2]
+		first := max(0, graph.CeilDiv(-shift, step))
+		if shift >= s.Out[2] {
+			continue
+		}
+		run := min(s.In[2], (s.Out[2]-1-shift)/step+1) - first
+		if run <= 0 {
+			continue
+		}
+		for g, m := range l.filter.Panels {
+			a, to := l.x[(line*s.In[2]+first)*s.C+g*s.Group:], y[(first*step+shift)*ldc+g*l.node.Window().GroupOut:]
+			m.MulAdd(run, (ky*s.Kernel[2]+kx)*s.Group, s.Group, a, s.C, to, ldc*step, to, ldc*step, -graph.Inf, graph.Inf, 0, m.Panels())
+		}
 	}
 }

@@ -297,25 +297,6 @@ func boundBytes(e *frame.Frame, n *graph.Node) {
 	e.Store(n.Out[0])
 }
 
-// TableWork is of functions of bytes.
-func TableWork(w *frame.Work, _ *graph.Graph, _ *graph.Node, _ []graph.Shape, _ int) {
-	w.Kept = graph.Plus(w.Kept, tableBytes)
-}
-
-const tableBytes = 256
-
-// ConvertWork is of conversions. A dynamically quantized value has a token for each group.
-func ConvertWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	out := &g.Values[n.Out[0]]
-	switch {
-	case out.Datatype == graph.QDInt8:
-		w.Slot(0, numbers.NumberBytes(g, n.In[0], s))
-		w.Kept = graph.Plus(w.Kept, graph.Times(8, s[n.Out[0]].Leading(max(0, s[n.Out[0]].Rank-out.Quant.Nonbatch))))
-	case numbers.MapsBytes(g, n):
-		TableWork(w, g, n, s, threads)
-	}
-}
-
 // ComputesBinary reports whether a function of two operands has a loop over bytes.
 func ComputesBinary(g *graph.Graph, n *graph.Node) bool {
 	_, ok := binaryOps[n.Type.Tag]
@@ -324,23 +305,3 @@ func ComputesBinary(g *graph.Graph, n *graph.Node) bool {
 
 // Binary returns the loop of a function of two operands of bytes.
 func Binary(_ *frame.Frame, n *graph.Node) frame.Loop { return &binary{op: binaryOps[n.Type.Tag]} }
-
-// BinaryWork is of functions of two operands of bytes.
-func BinaryWork(w *frame.Work, _ *graph.Graph, _ *graph.Node, _ []graph.Shape, _ int) {
-	w.Tile = max(w.Tile, 2*byteChunk)
-}
-
-// MaxPoolWork is of largest bytes: the input with padding. Those with bounds, or windows that are mostly padding, are decoded, too.
-func MaxPoolWork(floats frame.WorkFunc) frame.WorkFunc {
-	return func(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-		in := s[n.In[0]]
-		var st stage
-		if st.plan(n, in, s[n.Out[0]], -in.Dim[3]&(simd.DotCols-1)) {
-			w.Staged = max(w.Staged, st.bytes())
-			if n.Min == -graph.Inf && n.Max == graph.Inf {
-				return
-			}
-		}
-		floats(w, g, n, s, threads)
-	}
-}

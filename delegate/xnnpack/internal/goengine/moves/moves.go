@@ -1,3 +1,4 @@
+// Package moves (no compatibility promise) has the loops that copy elements of any datatype.
 package moves
 
 import (
@@ -7,8 +8,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/strided"
 )
-
-// Copies of elements of any datatype, by element size.
 
 // copyBytes copies a value. It does nothing if the two values are the same bytes of an argument.
 type copyBytes struct{}

@@ -1,2 +1,0 @@
-// Package moves (no compatibility promise) has the loops that copy elements of any datatype.
-package moves
