@@ -18,13 +18,11 @@ import (
 )
 
 func (h *handler) completions(w http.ResponseWriter, r *http.Request) {
-	body := &requests.Completion{}
-	h.serve(w, r, requests.CompletionMembers, body)
+	h.serve(w, r, requests.CompletionMembers, &requests.Completion{})
 }
 
 func (h *handler) chat(w http.ResponseWriter, r *http.Request) {
-	body := &requests.Chat{}
-	h.serve(w, r, requests.ChatMembers, body)
+	h.serve(w, r, requests.ChatMembers, &requests.Chat{})
 }
 
 // decodedShare is the memory of a decoded body relative to its bytes: a token takes two bytes, and eight when decoded.
@@ -284,6 +282,5 @@ func (h *handler) observe(model string, p *text.Piece) {
 }
 
 func (h *handler) responses(w http.ResponseWriter, r *http.Request) {
-	body := &requests.Response{}
-	h.serve(w, r, requests.ResponseMembers, body)
+	h.serve(w, r, requests.ResponseMembers, &requests.Response{})
 }
