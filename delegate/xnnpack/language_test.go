@@ -34,14 +34,16 @@ var (
 	largeLanguageModel = languageModel{layers: 30, dim: 576, hidden: 1536, heads: 9, kvHeads: 3, head: 64, vocabulary: 49152, tokens: 512}
 )
 
-// realLanguageModels have the shapes of models that people run, by name. The table of embeddings has 8 bits, and the last product 4, as
-// exporters write models in which the two are one.
-var realLanguageModels = map[string]languageModel{
-	"Qwen2.5-0.5B": {24, 896, 4864, 14, 2, 64, 151936, 4096, true, false, false, 0},
-	"Qwen3-0.6B":   {28, 1024, 3072, 16, 8, 128, 151936, 8192, true, true, false, 0},
-	"Qwen3-1.7B":   {28, 2048, 6144, 16, 8, 128, 151936, 8192, true, true, false, 0},
-	"Llama-3.2-1B": {16, 2048, 8192, 32, 8, 64, 128256, 8192, true, false, false, 0},
-	"Gemma-3-1B":   {26, 1152, 6912, 4, 1, 256, 262144, 8192, true, true, true, 512},
+// realModels have the shapes of models that people run, by name. The tables of embeddings of language models have 8 bits, and the last
+// product 4, as exporters write models in which the two are one.
+var realModels = map[string]interface{ File() []byte }{
+	"Qwen2.5-0.5B":  languageModel{24, 896, 4864, 14, 2, 64, 151936, 4096, true, false, false, 0},
+	"Qwen3-0.6B":    languageModel{28, 1024, 3072, 16, 8, 128, 151936, 8192, true, true, false, 0},
+	"Qwen3-1.7B":    languageModel{28, 2048, 6144, 16, 8, 128, 151936, 8192, true, true, false, 0},
+	"Llama-3.2-1B":  languageModel{16, 2048, 8192, 32, 8, 64, 128256, 8192, true, false, false, 0},
+	"Gemma-3-1B":    languageModel{26, 1152, 6912, 4, 1, 256, 262144, 8192, true, true, true, 512},
+	"YOLOv8n":       ptetest.Detector{Side: 640, Width: 16, Depth: [2]int{1, 2}, Classes: 80},
+	"Whisper-small": ptetest.Whisper{Transformer: ptetest.Transformer{Layers: 12, Dim: 768, Heads: 12, Vocabulary: 51865, Context: 448}, Frames: 1500, Start: 50258},
 }
 
 // cacheBytes returns the size of all caches.
@@ -53,35 +55,36 @@ func (c languageModel) cacheBytes() int {
 func (c languageModel) write(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "language.pte")
-	c.writeTo(t, path)
+	if err := os.WriteFile(path, c.File(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return path
 }
 
-func (c languageModel) writeTo(t testing.TB, path string) {
-	t.Helper()
+// File returns the bytes of the program.
+func (c languageModel) File() []byte {
 	w := &languageWriter{languageModel: c, most: c.tokens, r: rand.New(rand.NewPCG(14, 2)), names: make(map[string]int)}
 	if c.window > 0 {
 		w.most = c.window - 1
 	}
 	w.forward()
 	length := pte.Method{Name: "get_max_seq_len", Values: []pte.Value{{Kind: tensor.KindInt, Int: int64(c.tokens)}}, Outputs: []int{0}, Chains: []pte.Chain{{}}}
-	program := &pte.Program{Methods: []pte.Method{w.m, length}}
-	if err := os.WriteFile(path, ptetest.Write(program, ptetest.Layout{}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{w.m, length}}, ptetest.Layout{})
 }
 
-// TestWriteLanguageModel writes a model of a real size, to measure with.
-func TestWriteLanguageModel(t *testing.T) {
-	name, path := os.Getenv("ETRUN_LANGUAGE_SHAPE"), os.Getenv("ETRUN_LANGUAGE_FILE")
+// TestWriteModel writes a model of a real size, to measure with.
+func TestWriteModel(t *testing.T) {
+	name, path := os.Getenv("ETRUN_MODEL_SHAPE"), os.Getenv("ETRUN_MODEL_FILE")
 	if path == "" {
-		t.Skip("writes the model that ETRUN_LANGUAGE_SHAPE names to the file that ETRUN_LANGUAGE_FILE names")
+		t.Skip("writes the model that ETRUN_MODEL_SHAPE names to the file that ETRUN_MODEL_FILE names")
 	}
-	c, ok := realLanguageModels[name]
+	c, ok := realModels[name]
 	if !ok {
-		t.Fatalf("no model %q, want one of %q", name, slices.Sorted(maps.Keys(realLanguageModels)))
+		t.Fatalf("no model %q, want one of %q", name, slices.Sorted(maps.Keys(realModels)))
 	}
-	c.writeTo(t, path)
+	if err := os.WriteFile(path, c.File(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // languageWriter builds the method.

@@ -33,7 +33,7 @@ func (c Transformer) Table() []byte {
 }
 
 func (c Transformer) writer() *transformerWriter {
-	return &transformerWriter{Transformer: c, rows: c.Context, r: rand.New(rand.NewPCG(c.Seed, 1)), operators: make(map[string]int), m: pte.Method{Arenas: []pte.Arena{{}}}}
+	return &transformerWriter{Transformer: c, rows: c.Context, r: rand.New(rand.NewPCG(c.Seed, 1)), operators: make(map[string]int), m: pte.Method{Arenas: make([]pte.Arena, 3)}}
 }
 
 // end completes the method.
@@ -49,6 +49,8 @@ type transformerWriter struct {
 	m         pte.Method
 	chain     pte.Chain
 	operators map[string]int
+	at        int   // the arena of the next tensors: 0 reuses no memory, the others in turns that of a layer
+	used      int64 // of it
 }
 
 func (w *transformerWriter) forward() {
@@ -111,8 +113,12 @@ func (w *transformerWriter) attend(query, keys, values, start int) int {
 
 // embedding looks numbers, [1, S], up in a random table: [1, S, dim].
 func (w *transformerWriter) embedding(variance float32, numbers, n int) int {
-	out, off := w.tensor(tensor.Float32, true, 1, w.rows, w.Dim), w.value(pte.Value{Kind: tensor.KindBool})
-	w.call("aten::embedding.out", w.weights(variance, n, w.Dim), numbers, w.int(-1), off, off, out)
+	return w.lookup(w.weights(variance, n, w.Dim), numbers)
+}
+
+func (w *transformerWriter) lookup(table, numbers int) int {
+	out, off := w.tensor(tensor.Float32, true, 1, w.rows, w.Dim), w.bool(false)
+	w.call("aten::embedding.out", table, numbers, w.int(-1), off, off, out)
 	return out
 }
 
@@ -143,22 +149,30 @@ func (w *transformerWriter) view(x int, sizes ...int) int {
 }
 
 // weights adds a constant with a variance.
-func (w *transformerWriter) weights(variance float32, rows, columns int) int {
-	data, scale := make([]float32, rows*columns), float32(math.Sqrt(6*float64(variance)))
-	for i := range data {
-		data[i] = (w.r.Float32() - w.r.Float32()) * scale
-	}
-	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: []int{rows, columns},
-		DimOrder: tensor.ContiguousOrder(2), Storage: pte.Constant, Data: tensor.BytesOf(data)}})
+func (w *transformerWriter) weights(variance float32, sizes ...int) int {
+	scale := float32(math.Sqrt(6 * float64(variance)))
+	return w.constant(func(int) float32 { return (w.r.Float32() - w.r.Float32()) * scale }, sizes...)
 }
 
-// tensor adds a tensor in an arena that reuses no memory.
+// constant adds a constant.
+func (w *transformerWriter) constant(at func(i int) float32, sizes ...int) int {
+	t := &pte.Tensor{DType: tensor.Float32, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Constant}
+	data := make([]float32, t.NBytes()/4)
+	for i := range data {
+		data[i] = at(i)
+	}
+	t.Data = tensor.BytesOf(data)
+	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: t})
+}
+
+// tensor adds a tensor to the arena.
 func (w *transformerWriter) tensor(d tensor.DType, dynamic bool, sizes ...int) int {
-	t := &pte.Tensor{DType: d, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Planned, Offset: w.m.Arenas[0].Size}
+	t := &pte.Tensor{DType: d, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Planned, Arena: w.at, Offset: w.used}
 	if dynamic && !w.static {
 		t.Dynamism = tensor.DynamicBound
 	}
-	w.m.Arenas[0].Size += (t.NBytes() + 63) / 64 * 64
+	w.used += (t.NBytes() + 63) / 64 * 64
+	w.m.Arenas[w.at].Size = max(w.m.Arenas[w.at].Size, w.used)
 	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: t})
 }
 
@@ -171,17 +185,77 @@ func (w *transformerWriter) value(v pte.Value) int {
 	return len(w.m.Values) - 1
 }
 
+func (w *transformerWriter) none() int { return w.value(pte.Value{}) }
+func (w *transformerWriter) bool(b bool) int {
+	return w.value(pte.Value{Kind: tensor.KindBool, Bool: b})
+}
+func (w *transformerWriter) double(x float64) int {
+	return w.value(pte.Value{Kind: tensor.KindDouble, Double: x})
+}
+func (w *transformerWriter) text(s string) int {
+	return w.value(pte.Value{Kind: tensor.KindString, Long: &pte.Long{Str: s}})
+}
+
+func (w *transformerWriter) ints(list ...int) int {
+	var items []int
+	for _, n := range list {
+		items = append(items, w.int(n))
+	}
+	return w.value(pte.Value{Kind: tensor.KindIntList, Items: items})
+}
+
+// alias gives x other sizes, as exporters write views of static sizes.
+func (w *transformerWriter) alias(x int, sizes ...int) int {
+	t := *w.m.Values[x].Tensor
+	t.Sizes, t.DimOrder = sizes, tensor.ContiguousOrder(len(sizes))
+	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: &t})
+}
+
+func (w *transformerWriter) permuted(x int, order ...int) int {
+	var sizes []int
+	for _, d := range order {
+		sizes = append(sizes, w.m.Values[x].Tensor.Sizes[d])
+	}
+	out := w.tensor(tensor.Float32, false, sizes...)
+	w.call("aten::permute_copy.out", x, w.ints(order...), out)
+	return out
+}
+
+// joined concatenates values; sizes are those of the result.
+func (w *transformerWriter) joined(dim int, list []int, sizes ...int) int {
+	out := w.tensor(tensor.Float32, false, sizes...)
+	w.call("aten::cat.out", w.value(pte.Value{Kind: tensor.KindTensorList, Items: list}), w.int(dim), out)
+	return out
+}
+
+// parts splits x along a dimension.
+func (w *transformerWriter) parts(x, dim int, lengths ...int) (list []int) {
+	for _, n := range lengths {
+		sizes := slices.Clone(w.m.Values[x].Tensor.Sizes)
+		sizes[dim] = n
+		list = append(list, w.tensor(tensor.Float32, false, sizes...))
+	}
+	outs := w.value(pte.Value{Kind: tensor.KindTensorList, Items: list})
+	w.operator("aten::split_with_sizes_copy.out", x, w.ints(lengths...), w.int(dim), outs, outs)
+	return list
+}
+
 // call adds a call of an operator. For out variants, it repeats the last argument as the result.
 func (w *transformerWriter) call(name string, args ...int) {
+	if strings.HasSuffix(name, "out") {
+		args = append(args, args[len(args)-1])
+	}
+	w.operator(name, args...)
+}
+
+// operator adds a call of an operator with all its arguments.
+func (w *transformerWriter) operator(name string, args ...int) {
 	at, ok := w.operators[name]
 	if !ok {
 		at = len(w.m.Operators)
 		w.operators[name] = at
 		base, overload, _ := strings.Cut(name, ".")
 		w.m.Operators = append(w.m.Operators, pte.Operator{Name: base, Overload: overload})
-	}
-	if strings.HasSuffix(name, "out") {
-		args = append(args, args[len(args)-1])
 	}
 	w.chain.Instructions = append(w.chain.Instructions, pte.Instruction{Kind: pte.KernelCall, Index: at, Args: args})
 }
