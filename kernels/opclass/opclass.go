@@ -96,6 +96,7 @@ const (
 	SplitWithSizes
 	Unbind
 	ConstantPad
+	IndexPut // a copy, and values at the indexed elements
 
 	// Conversions between numbers and their quantized form.
 
@@ -186,6 +187,7 @@ var table = [Count]struct{ name, args string }{
 	SplitWithSizes: {"SplitWithSizes", "Tensor int[] int"},
 	Unbind:         {"Unbind", "Tensor int"},
 	ConstantPad:    {"ConstantPad", "Tensor int[] Scalar"},
+	IndexPut:       {"IndexPut", "Tensor Tensor?[] Tensor bool"},
 
 	Quantize:             {"Quantize", "Tensor float int int int ScalarType"},
 	Dequantize:           {"Dequantize", "Tensor float int int int ScalarType ScalarType?"},

@@ -65,7 +65,7 @@ func (b *builder) placesOf(acc []access) map[Spot]*place {
 func (b *builder) setUpdated(places map[Spot]*place) {
 	for i := range b.Steps {
 		s := &b.Steps[i]
-		if !s.isCopy() || !b.isPlaced(s.Args[0]) {
+		if !s.IsCopy() || !b.isPlaced(s.Args[0]) {
 			continue
 		}
 		if p := places[SpotOf(b.src.Values[s.Args[0]].Tensor)]; p != nil && p.updated == never {

@@ -21,13 +21,13 @@ func (r Redirected) String() string {
 
 const copyName = "aten::copy_"
 
-// isCopy reports whether a step copies a tensor onto another one.
-func (s *Step) isCopy() bool { return s.Kind == KernelCall && s.Op.Name() == copyName }
+// IsCopy reports whether a step copies a tensor onto another one.
+func (s *Step) IsCopy() bool { return s.Kind == KernelCall && s.Op.Name() == copyName }
 
 // fills reports whether a step that changes a tensor in place reads none of its elements: together with the other
 // rounds of its loop, et_copy_index writes all.
 func (s *Step) fills() bool {
-	return s.isCopy() || s.Op.Name() == "executorch_prim::et_copy_index.tensor"
+	return s.IsCopy() || s.Op.Name() == "executorch_prim::et_copy_index.tensor"
 }
 
 // readsSizes lists the operators that read the sizes of their operand, and not its bytes.
@@ -42,7 +42,7 @@ func (s *Step) ReadsSizes() bool {
 // redirectCopies finds copies onto arguments that the exporter confused with states, and makes them
 // onto the states if there is only one for each. join has the values that share bytes.
 func (b *builder) redirectCopies(join *forest) error {
-	if !slices.ContainsFunc(b.Steps, func(s Step) bool { return s.isCopy() }) {
+	if !slices.ContainsFunc(b.Steps, func(s Step) bool { return s.IsCopy() }) {
 		return nil
 	}
 	inputs := make(map[int]int) // root to index
@@ -59,7 +59,7 @@ func (b *builder) redirectCopies(join *forest) error {
 	var kinds []kindOf
 	for i := range b.Steps {
 		s := &b.Steps[i]
-		if !s.isCopy() || len(s.Reads) == 0 || len(s.Updates) == 0 {
+		if !s.IsCopy() || len(s.Reads) == 0 || len(s.Updates) == 0 {
 			continue
 		}
 		to, from := join.find(s.Updates[0]), join.find(s.Reads[0])
@@ -157,7 +157,7 @@ func (b *builder) mayBeState(v int) bool {
 // changes calls f with the values whose bytes a step writes. A view writes none, and neither does a
 // copy of a value onto itself.
 func (s *Step) changes(f func(v int)) {
-	if s.IsView() || s.isCopy() && len(s.Args) > 1 && s.Args[0] == s.Args[1] {
+	if s.IsView() || s.IsCopy() && len(s.Args) > 1 && s.Args[0] == s.Args[1] {
 		return
 	}
 	for _, list := range [...][]int{s.Writes, s.Updates} {
@@ -202,7 +202,7 @@ func (b *builder) contentsRead(s *Step, to []int) []int {
 	switch {
 	case s.Kind != KernelCall:
 		return append(to, s.Reads...)
-	case s.IsView() || s.isCopy() && s.Args[0] == s.Args[1]:
+	case s.IsView() || s.IsCopy() && s.Args[0] == s.Args[1]:
 		return to
 	}
 	for i := range s.Sig.Args {

@@ -177,7 +177,7 @@ func (b *builder) accesses() []access {
 				continue
 			}
 			acc[v].read = min(acc[v].read, i)
-			if s.isCopy() && len(s.Args) > 1 && v == s.Args[1] {
+			if s.IsCopy() && len(s.Args) > 1 && v == s.Args[1] {
 				acc[v].source = i
 			} else {
 				acc[v].last = i

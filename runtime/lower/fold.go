@@ -108,7 +108,7 @@ func (f *folder) isFree(v int) bool {
 const maxTensor = 1 << 40
 
 // smallResult is the size in bytes up to which results are always folded.
-const smallResult = 1 << 12
+const smallResult = 1 << 14
 
 // cost estimates a call. Results that are too large for their arguments cost more than any budget.
 func (f *folder) cost(s *ir.Step) Budget {

@@ -91,6 +91,20 @@ func (c *sample) normedTo(out, v int, variance float32) int {
 	return out
 }
 
+// row returns a row along dimension 1.
+func (c *sample) row(v int) int {
+	return c.to(c.sized(2, 1, 2), "aten::slice_copy.Tensor_out", v, c.Number(1), c.Number(0), c.Number(1), c.Number(1))
+}
+
+// put writes values to rows along dimension 1 of a copy of v.
+func (c *sample) put(v, values int, accumulate bool, rows ...int64) int {
+	at := c.Constant(make([]float32, 2*len(rows)), len(rows))
+	t := c.M.Values[at].Tensor
+	t.DType, t.Data = tensor.Int64, tensor.BytesOf(rows)
+	list := c.Put(pte.Value{Kind: tensor.KindOptionalTensorList, Items: []int{-1, at}})
+	return c.of("aten::index_put.out", v, list, values, c.Truth(accumulate))
+}
+
 func (c *sample) matrix(v int) int {
 	return c.to(c.sized(4, 2), "aten::view_copy.out", v, c.Numbers(4, 2))
 }
@@ -404,6 +418,64 @@ var rewriteCases = []struct {
 		return []int{c.mul(v, v)}
 	}, nil},
 
+	{"all rows of state overwritten", func(c *sample) []int {
+		v := c.put(c.s, c.neg(c.x), false, 0, 1)
+		c.copy(c.s, v)
+		return []int{c.neg(v)}
+	}, map[string]int{"overwritten": 1}},
+	{"rows overwritten in another order", func(c *sample) []int { return []int{c.neg(c.put(c.s, c.neg(c.x), false, 1, 0))} }, nil},
+	{"rows added", func(c *sample) []int { return []int{c.neg(c.put(c.s, c.neg(c.x), true, 0, 1))} }, nil},
+	{"some rows overwritten", func(c *sample) []int {
+		return []int{c.neg(c.put(c.s, c.row(c.x), false, 0))}
+	}, nil},
+	{"rows overwritten by values that are overwritten", func(c *sample) []int {
+		a := c.neg(c.x)
+		v := c.put(c.s, a, false, 0, 1)
+		c.to(a, "aten::neg.out", c.z)
+		return []int{c.neg(v), c.neg(a)}
+	}, nil},
+	{"a row of state", func(c *sample) []int {
+		v := c.put(c.s, c.row(c.x), false, 1)
+		a := c.neg(v)
+		c.copy(c.s, v)
+		return []int{a, c.neg(v)}
+	}, map[string]int{"in place": 2}},
+	{"rows added to state", func(c *sample) []int {
+		v := c.put(c.s, c.neg(c.x), true, 1, 1)
+		c.copy(c.s, v)
+		return []int{c.neg(v)}
+	}, map[string]int{"in place": 2}},
+	{"a row of state that is read before", func(c *sample) []int {
+		a := c.neg(c.s)
+		c.copy(c.s, c.put(c.s, c.row(c.x), false, 1))
+		return []int{a}
+	}, map[string]int{"in place": 2}},
+	{"a row of state that is read in between", func(c *sample) []int {
+		v := c.put(c.s, c.row(c.x), false, 1)
+		a := c.neg(c.s)
+		c.copy(c.s, v)
+		return []int{a}
+	}, nil},
+	{"a row of state of the state itself", func(c *sample) []int {
+		c.copy(c.s, c.put(c.s, c.s, false, 1, 0))
+		return []int{c.neg(c.x)}
+	}, nil},
+	{"a row of state that is an output", func(c *sample) []int {
+		v := c.put(c.s, c.row(c.x), false, 1)
+		c.copy(c.s, v)
+		return []int{v}
+	}, nil},
+	{"a row of state that gets something else", func(c *sample) []int {
+		v := c.put(c.s, c.row(c.x), false, 1)
+		c.copy(c.s, c.neg(v))
+		return []int{c.neg(v)}
+	}, nil},
+	{"a row of state that is written twice", func(c *sample) []int {
+		v := c.put(c.s, c.row(c.x), false, 1)
+		c.copy(c.s, v)
+		c.copy(c.s, c.z)
+		return []int{c.neg(v)}
+	}, nil},
 	{"masked rows", func(c *sample) []int {
 		return []int{c.masked(c.neg(c.z), c.scores(), c.like(c.x, 0))}
 	}, map[string]int{"masked rows": 6}},

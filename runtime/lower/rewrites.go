@@ -11,6 +11,8 @@ import (
 // rewrites are tried at each step in this order.
 var rewrites = []rewrite{
 	{name: "identity", moves: true, apply: dropIdentity, joins: true},
+	{name: "overwritten", classes: []opclass.Class{opclass.IndexPut}, apply: dropOverwritten, joins: true},
+	{name: "in place", classes: []opclass.Class{opclass.IndexPut}, apply: putInPlace, joins: true},
 	{name: "neutral", classes: neutralClasses(), apply: dropNeutral, joins: true},
 	{name: "permutations", classes: permuteClasses(), apply: joinPermutations},
 	{name: "batch norm", classes: []opclass.Class{opclass.BatchNorm}, apply: foldBatchNorm},

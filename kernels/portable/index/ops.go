@@ -24,7 +24,7 @@ func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
 	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), Flow: opclass.Indexed, Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType},
-	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType, Family: kernels.Sum},
+	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), Class: opclass.IndexPut, Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType, Family: kernels.Sum},
 	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPut, 0, 2), Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType, Family: kernels.Sum},
 	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), Flow: opclass.Along, Indexes: []kernels.Index{{Tensor: 0, At: 2, Dim: 1}}, DTypes: anyType},
 	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: operand.SameType(embedding, 0, 5), Flow: opclass.Lookup, Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType},
