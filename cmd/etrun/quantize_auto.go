@@ -302,7 +302,12 @@ func (r *quantizeReport) printAuto(a *app) {
 		}
 		fmt.Fprintf(a.Out, "  outputs measured on %s that did not choose\n", cli.Count(r.Measured, what[0], what[1]))
 	}
-	left := slices.DeleteFunc(slices.Clone(r.Layers), func(l layerReport) bool { return l.Alone == nil || l.Quantized })
+	var left []*layerReport
+	for i := range r.Layers {
+		if l := &r.Layers[i]; l.Alone != nil && !l.Quantized {
+			left = append(left, l)
+		}
+	}
 	sort.SliceStable(left, func(i, k int) bool { return cmp.Less(*left[i].Alone, *left[k].Alone) })
 	for _, l := range left[:min(len(left), shownLayers)] {
 		fmt.Fprintf(a.Out, "  in floats: %s: quantized alone it leaves the outputs %.1f dB\n", cli.Printable(l.Name), float64(*l.Alone))

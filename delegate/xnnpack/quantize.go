@@ -280,11 +280,12 @@ func (f *floatPayload) common(forms regions.Forms) (*quantize.Built, []graph.Val
 		return nil, nil, fmt.Errorf("%w", graph.InPayload(err))
 	}
 	var specs []*delegate.ArgSpec
+	at := min(len(f.kept), len(f.specs))
 	for i := range constants {
 		c := &constants[i]
 		specs = append(specs, &delegate.ArgSpec{DType: c.Tensor(), Sizes: c.Shape.Dims(), Const: c.Data})
 	}
-	return b, constants, g.CheckReadable(slices.Insert(slices.Clone(f.specs), min(len(f.kept), len(f.specs)), specs...))
+	return b, constants, g.CheckReadable(append(append(slices.Clone(f.specs[:at]), specs...), f.specs[at:]...))
 }
 
 // Write implements lowering.Floats.

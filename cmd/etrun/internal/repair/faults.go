@@ -182,7 +182,7 @@ func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 		writers = nil
 	}
 	if r.Carried {
-		writers = slices.Insert(writers, 0, spot{})
+		writers = append([]spot{{}}, writers...)
 	}
 	if len(writers) == 0 {
 		return beyond("value %d, a missing view of value %d: no instruction writes it", r.Value, r.From)

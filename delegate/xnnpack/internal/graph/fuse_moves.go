@@ -201,7 +201,7 @@ func follow(r *RearrangeParams, n *Node, out Shape) bool {
 					return false
 				}
 				inner := d.N / size
-				flat = slices.Insert(flat, 0, Dimension{N: inner, Step: d.Step})
+				flat = append([]Dimension{{N: inner, Step: d.Step}}, flat...)
 				d = Dimension{N: size, Step: d.Step * inner}
 			}
 			all, size = append(all, d), size/d.N

@@ -293,5 +293,5 @@ func (g *Graph) insertTranspose(i int, perm []int) {
 	n.In = append([]int{len(g.Values) - 1}, n.In[1:]...)
 	transpose := Node{Type: NodeTypes[TagStaticTranspose], In: []int{v}, Out: []int{n.In[0]}, Min: -Inf, Max: Inf,
 		Params: &TransposeParams{perm}, Index: n.Index, DebugHandle: n.DebugHandle}
-	g.Nodes = slices.Insert(g.Nodes, i, transpose)
+	g.Nodes = append(g.Nodes[:i:i], append([]Node{transpose}, g.Nodes[i:]...)...)
 }

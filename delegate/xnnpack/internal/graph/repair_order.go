@@ -133,9 +133,9 @@ func (g *Graph) transposeArgument(v int, a *delegate.ArgSpec, order []uint8) {
 	}
 	nodes := []Node{move(TagStaticTranspose, beside, own, &TransposeParams{placesOf(order, a.DimOrder)})}
 	if beside != v {
-		nodes = slices.Insert(nodes, 0, move(TagCopy, v, beside, nil))
+		nodes = append([]Node{move(TagCopy, v, beside, nil)}, nodes...)
 	}
-	g.Nodes = slices.Insert(g.Nodes, 0, nodes...)
+	g.Nodes = append(nodes, g.Nodes...)
 }
 
 // placesOf returns the permutation from one order of memory to another.
