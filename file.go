@@ -68,6 +68,7 @@ type reading struct {
 	limit     int64 // bytes
 	mmap      bool
 	leases    bool         // map files that cannot change
+	forget    bool         // see cpu.Forget
 	available func() int64 // see WithAvailableMemory
 	want      []pte.Format
 	check     func(name string, data []byte) error // see WithFileCheck; may be nil
@@ -96,6 +97,9 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 		return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 	}
 	if m != nil {
+		if r.forget {
+			m.Forgettable()
+		}
 		return &file{path: path, data: m.Bytes(), pages: []*cpu.Mapping{m}}, nil
 	}
 	if size, _ := f.Size(); r.available != nil {

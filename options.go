@@ -43,6 +43,7 @@ type config struct {
 	lowering      Lowering
 	asWritten     bool // exporter faults are not repaired
 	keepConstants bool // see WithConstants
+	describeOnly  bool // see WithoutRuns
 	observers     exec.Observers
 	invalid       error // see check
 }
@@ -79,7 +80,7 @@ func (c *config) planning() plan.Options {
 func (c *config) preparing() prepare.Options {
 	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
 		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
-		AsWritten: c.asWritten, KeepConstants: c.keepConstants, Observed: c.observers.Wants().Any(trace.Values)}
+		AsWritten: c.asWritten, KeepConstants: c.keepConstants, DescribeOnly: c.describeOnly, Observed: c.observers.Wants().Any(trace.Values)}
 }
 
 // memoryLimits returns the limits of an instance.
@@ -93,7 +94,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 	if c.maxMemory > 0 && !c.mmap {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
-	return reading{limit: limit, mmap: c.mmap, leases: c.leases, available: c.available, want: want, check: c.checkFile}
+	return reading{limit: limit, mmap: c.mmap, leases: c.leases, forget: c.describeOnly, available: c.available, want: want, check: c.checkFile}
 }
 
 // PlanMode selects the memory plan of a method.
@@ -188,6 +189,11 @@ func WithoutRepair() Option { return func(c *config) { c.asWritten = true } }
 // WithConstants keeps the bytes of all constants readable, see [Program.Spec]. By default the memory
 // of those that nothing reads any more after a load is given back.
 func WithConstants() Option { return func(c *config) { c.keepConstants = true } }
+
+// WithoutRuns loads methods to describe them: what [Method.Report] and [Method.Delegates] return is the same, but large
+// constants are neither computed nor packed, which takes a multiple of the file's memory. With [WithMmap] or [WithLeases] most of a
+// file is not read then. Execute fails with [ErrInput] for methods with delegates or such constants.
+func WithoutRuns() Option { return func(c *config) { c.describeOnly = true } }
 
 // WithMmap maps files into memory instead of reading them. The files must not change while the
 // program is open: if one is truncated, the process crashes. They are unmapped by Close, or when the

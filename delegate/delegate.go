@@ -71,6 +71,8 @@ type Payload struct {
 	// working memory.
 	Scratch *Scratch
 	Threads int // that instances use; 0 and 1 mean one
+	// DescribeOnly: the image makes no calls. Its constants need not be packed, which takes as much memory as the file.
+	DescribeOnly bool
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend must compare them with

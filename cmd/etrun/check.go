@@ -47,7 +47,7 @@ type finding struct {
 }
 
 func newCheck(a *app) *cobra.Command {
-	o := session.Options{Say: a.Note, Static: true}
+	o := session.Options{Say: a.Note, Static: true, Describe: true}
 	c := &cobra.Command{
 		Use:   "check FILE.pte...",
 		Short: "Report everything that keeps programs from running here",

@@ -149,7 +149,7 @@ type memoryReport struct {
 }
 
 func newInspect(a *app) *cobra.Command {
-	o := session.Options{Say: a.Note}
+	o := session.Options{Say: a.Note, Describe: true}
 	var lowered, all bool
 	var weight savedWeight
 	c := &cobra.Command{

@@ -26,6 +26,8 @@ type Graph struct {
 	Limits  delegate.Limits   // memory limits of the image
 	Scratch *delegate.Scratch // see delegate.Payload
 	Threads int               // see delegate.Payload
+	// DescribeOnly: see delegate.Payload. Large constants that were computed at load may be zeros.
+	DescribeOnly bool
 	// Release frees the memory of constants of the graph and of its payloads that the image no longer
 	// needs, see delegate.Payload. They are still read until the method calls the graph's image. nil: nothing
 	// is freed.

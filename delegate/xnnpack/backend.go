@@ -99,6 +99,7 @@ func (b Backend) compileRead(ctx context.Context, p *delegate.Payload, g *graph.
 		return nil, err
 	}
 	m.Limits, m.Release, m.Scratch, m.ThreadCount, m.Unfused = p.Limits, p.Release, p.Scratch, p.Threads, b.Unfused
+	m.DescribeOnly = p.DescribeOnly
 	return b.compile(ctx, m)
 }
 

@@ -77,7 +77,7 @@ func (k *keptPlan) Drop() {
 func planRegion(g *regions.Graph) (*image, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
-		lowering.FillConstants(k.Graph, k.deferred)
+		lowering.FillConstants(k.Graph, k.deferred, g.DescribeOnly)
 		return k.image, nil
 	}
 	return planCalls(lowerFor(g, false), g)
@@ -94,6 +94,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *regions.Graph) (delegate.I
 		release = nil // the calls remain
 	}
 	m.Limits, m.Scratch, m.ThreadCount, m.Release, m.Region = g.Limits, g.Scratch, g.Threads, m.Graph.DiscardOr(release), true
+	m.DescribeOnly = g.DescribeOnly
 	img, err := b.compile(ctx, m)
 	if err != nil {
 		return nil, err

@@ -123,6 +123,7 @@ func (m *image) Info() delegate.Info {
 	}
 	for i := range m.Graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.Graph.Nodes[i]))
+		cpu.Forget()
 	}
 	return info
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
@@ -85,6 +86,7 @@ func (o *payload) Graph() *graph.Graph { return o.graph }
 
 // Names implements delegate.Namer. It returns each key once.
 func (Backend) Names(payload []byte) ([]string, error) {
+	cpu.Forget()
 	flat, base, _, err := graph.SplitHeader(payload)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -96,5 +97,39 @@ func (m *Mapping) detach() {
 	_ = unix.Mprotect(b, unix.PROT_READ)
 	if _, err := unix.MremapPtr(own, size, unsafe.Pointer(&m.bytes[0]), size, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
 		_ = unix.MunmapPtr(own, size)
+		return
 	}
+	m.detached = true
+}
+
+// forgettable are mappings of files that are read here and there: with a byte the kernel maps up to 2 MiB that it has in memory.
+var forgettable struct {
+	mu   sync.Mutex
+	list []*Mapping
+}
+
+// Forgettable lets [Forget] release the pages of a mapped file.
+func (m *Mapping) Forgettable() {
+	forgettable.mu.Lock()
+	forgettable.list = append(forgettable.list, m)
+	forgettable.mu.Unlock()
+}
+
+// Forget releases the pages of the mappings that are forgettable. They are read again when they are touched.
+func Forget() {
+	forgettable.mu.Lock()
+	left := forgettable.list[:0]
+	for _, m := range forgettable.list {
+		m.mu.Lock()
+		if !m.detached {
+			advise(m.bytes, unix.MADV_DONTNEED)
+		}
+		if m.bytes != nil { // not closed
+			left = append(left, m)
+		}
+		m.mu.Unlock()
+	}
+	clear(forgettable.list[len(left):])
+	forgettable.list = left
+	forgettable.mu.Unlock()
 }

@@ -16,6 +16,8 @@ type Mapping struct {
 	mu      sync.Mutex
 	bytes   []byte
 	closing chan struct{} // of a lease, see [MapLeased]
+
+	detached bool // no longer a file
 }
 
 // MapFile maps the first size bytes of f, which may be closed afterwards.

@@ -125,6 +125,11 @@ func (m *Instance) build(ctx context.Context, w *Watch) error {
 			Parts: []prepare.Part{{Name: "addresses for the largest sizes", Bytes: m.plan.Bytes()}}}
 		return w.Stage(trace.StageAllocate, 0, m.program.Prepare(m.ir.Name, err))
 	}
+	if m.shared.DescribeOnly {
+		m.poison = m.program.Argument("the program is open to be described, see WithoutRuns")
+	} else {
+		m.memory.touch()
+	}
 	m.ctx = kernels.NewCtx(m.program.Pool)
 	m.random = rand.NewPCG(m.program.Seed, 0)
 	m.ctx.Rand = rand.New(m.random)

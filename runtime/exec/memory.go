@@ -60,12 +60,16 @@ func makeMemory(p *plan.Memory, shared map[int][]byte, state, transient, reserve
 			mem.heap[i] = mem.initial(int(n), transient)
 		}
 	}
+	return mem, nil
+}
+
+// touch touches what every run uses all of.
+func (mem *memory) touch() {
 	for _, arena := range mem.arenas {
-		if !mem.sparse { // every run uses it all
+		if !mem.sparse {
 			cpu.Touch(arena)
 		}
 	}
-	return mem, nil
 }
 
 // parts lists the arenas and the state. Outputs have memory of their own, in the Go heap, unless they are transient.

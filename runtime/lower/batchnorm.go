@@ -184,7 +184,9 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 	}
 	if slices.ContainsFunc(a.scale, func(x float32) bool { return x != 1 }) {
 		weight := newFloats(int(w.NBytes() / 4))
-		a.multiply(weight, p.floats(s.Args[l.weight]), inner)
+		if !p.left.Blank {
+			a.multiply(weight, p.floats(s.Args[l.weight]), inner)
+		}
 		p.change().SetArg(j, l.weight, p.constant(*w, weight))
 	}
 	p.change().SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))

@@ -28,17 +28,7 @@ func Contradiction(ctx context.Context, m *ir.Method) (string, error) {
 	if m.Coarse || operands(m) > maxOperand {
 		return "", nil
 	}
-	stop := make(chan struct{})
-	close(stop)
-	k := kernels.NewCtx(nil)
-	k.StopWhen(stop) // of an operator that computes something nevertheless
-	zeros := tensor.AlignedBytes(maxProbe)
-	p := &pass{evaluator: newEvaluator(m, k, func(n int) []byte {
-		if n > len(zeros) {
-			return nil
-		}
-		return zeros[:n]
-	})}
+	p := newProber(m)
 	for i := range m.Steps {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -52,6 +42,21 @@ func Contradiction(ctx context.Context, m *ir.Method) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// newProber returns a pass for [pass.probe].
+func newProber(m *ir.Method) *pass {
+	stop := make(chan struct{})
+	close(stop)
+	k := kernels.NewCtx(nil)
+	k.StopWhen(stop) // of an operator that computes something nevertheless
+	zeros := tensor.AlignedBytes(maxProbe)
+	return &pass{evaluator: newEvaluator(m, k, func(n int) []byte {
+		if n > len(zeros) {
+			return nil
+		}
+		return zeros[:n]
+	})}
 }
 
 // areStatic reports whether all tensors of step i have fixed sizes.

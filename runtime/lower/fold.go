@@ -16,6 +16,7 @@ import (
 type Budget struct {
 	Bytes int64 // of results
 	Work  int64 // elements read and written, or products of sums
+	Blank bool  // the method is only described: elements of weights are not computed
 }
 
 // Folded is a step that was executed at load.
@@ -35,7 +36,10 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 	if m.Coarse {
 		return m, nil, nil
 	}
-	f := &folder{evaluator: newEvaluator(m, k, tensor.AlignedBytes), writers: m.Writers()}
+	f := &folder{evaluator: newEvaluator(m, k, tensor.AlignedBytes), writers: m.Writers(), folded: make([]bool, len(m.Steps)), blank: make(map[int]int)}
+	if left.Blank {
+		f.prober = newProber(m)
+	}
 	var done []Folded
 	for i := range m.Steps {
 		s := &m.Steps[i]
@@ -57,6 +61,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 	if len(done) == 0 {
 		return m, nil, nil
 	}
+	f.fillRead()
 	m, err := f.edit.Apply()
 	return m, done, err
 }
@@ -66,6 +71,10 @@ type folder struct {
 	*evaluator
 	edit    *ir.Edit // nil until something was folded
 	writers [][]int  // by storage: the steps that write it
+	folded  []bool   // by step
+
+	prober *pass       // nil if nothing may be blank
+	blank  map[int]int // by storage: the step whose result was not computed yet
 }
 
 // isFoldable reports whether s calls a pure operator on known arguments, with outs that no other
@@ -140,9 +149,12 @@ func (f *folder) sum(values []int) (elements, bytes, largest int64) {
 
 // fold turns the results of step i into constants. It returns false if the operator fails.
 func (f *folder) fold(i int) bool {
-	if !f.execute(i) {
+	if f.mayBeBlank(i) {
+		f.leaveBlank(i)
+	} else if f.fill(f.m.Steps[i].Reads); !f.execute(i) {
 		return false
 	}
+	f.folded[i] = true
 	if f.edit == nil {
 		f.edit = f.m.Edit()
 	}

@@ -155,6 +155,9 @@ func (p *pass) foldInputs(i, k int, a *affine) bool {
 	from, weight, offset := p.floats(s.Args[1]), newFloats(int(w.NBytes()/4)), newFloats(channels)
 	inner := len(from) / (channels * perGroup)
 	for o := range channels {
+		if p.left.Blank {
+			break
+		}
 		sum := float64(bias[o])
 		for c := range perGroup {
 			in := o/(channels/groups)*perGroup + c

@@ -98,7 +98,7 @@ func (p *Preparation) sharedScratch() *delegate.Scratch {
 func (l *load) payload(i int, args []*delegate.ArgSpec) *delegate.Payload {
 	d := &l.Method.Delegates[i]
 	payload := &delegate.Payload{Method: l.Method.Name, Index: i, Data: d.Data, Named: l.Data, Args: args, AsWritten: l.AsWritten,
-		Scratch: l.sharedScratch(), Threads: l.Pool.Size()}
+		Scratch: l.sharedScratch(), Threads: l.Pool.Size(), DescribeOnly: l.DescribeOnly}
 	for _, s := range d.Specs {
 		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 	}

@@ -88,6 +88,7 @@ func (r *regions) compileGraph(ctx context.Context, c lowering.Compiler, g *lowe
 	}
 	var packed [][]byte
 	g.Limits, g.Scratch, g.Threads = r.limits(r.to.needs...), r.sharedScratch(), r.Pool.Size()
+	g.DescribeOnly = r.DescribeOnly
 	g.Release = func(data []byte) bool {
 		if !r.mayRelease(data) {
 			return false

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
 
@@ -49,6 +50,7 @@ func (m *Method) PlanFor(o plan.Options) *plan.Memory {
 func (l *load) plan(c *compiled) (*Method, error) {
 	m := &Method{IR: c.ir, Images: c.images, Needs: c.needs, Backends: c.backends, Conflicts: c.base.conflicts, Suspect: c.base.suspect,
 		Folded: c.base.folded, Rewritten: c.base.rewrites, Released: c.base.released, Lowered: c.report, read: c.read}
+	m.DescribeOnly = l.DescribeOnly && (len(m.Images) > 0 || m.FoldedBytes() >= lower.BlankBytes)
 	if err := m.planWork(); err != nil {
 		return nil, err
 	}

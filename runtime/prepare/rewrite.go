@@ -46,7 +46,7 @@ const (
 
 // rewrite folds constants and applies the rewrites to the method of the file.
 func (l *load) rewrite(ctx context.Context, b *built) (*rewritten, error) {
-	k, budget := kernels.NewCtx(l.Pool), lower.Budget{Bytes: l.Size, Work: foldWork + foldWorkPerByte*l.Size}
+	k, budget := kernels.NewCtx(l.Pool), lower.Budget{Bytes: l.Size, Work: foldWork + foldWorkPerByte*l.Size, Blank: l.DescribeOnly && !lower.Quantizes(b.ir)}
 	r := &rewritten{built: b}
 	var err error
 	r.ir, r.folded, err = lower.Fold(ctx, b.ir, k, budget)

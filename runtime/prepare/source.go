@@ -53,6 +53,7 @@ type Options struct {
 	AsWritten     bool        // faults of exporters are not repaired
 	KeepConstants bool        // no constant is released
 	Observed      bool        // observers read values
+	DescribeOnly  bool        // instances do not run: large constants are neither computed nor packed
 	InFile        *lower.File // not nil: the lowered method will be written to a file
 }
 
@@ -121,6 +122,8 @@ type Method struct {
 	Rewritten []lower.Rewritten
 	Released  int64         // bytes of constants whose memory was released
 	Lowered   *lower.Report // nil if lowering was off
+	// DescribeOnly: constants that a run reads may be missing.
+	DescribeOnly bool
 	// Refusal is the first region that its delegate rejected in a run.
 	Refusal atomic.Pointer[Refusal]
 

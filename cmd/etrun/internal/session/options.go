@@ -37,6 +37,7 @@ type Options struct {
 	Lower     string // see etrun.Lowering; empty for the default
 	Static    bool   // check only: no packed weights, no open devices
 	Constants bool   // keep the bytes of all constants readable
+	Describe  bool   // nothing runs: files are mapped as with Local, and their large constants stay there, see [etrun.WithoutRuns]
 	// Local commands end with what they run: they map files that cannot change, see [etrun.WithLeases], unless the command line sets
 	// --mmap, and a method may plan as much memory as the machine can spare.
 	Local   bool
@@ -262,10 +263,13 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	switch {
 	case o.mmap:
 		options = append(options, etrun.WithMmap())
-	case o.Local && !o.isSet("mmap"):
+	case (o.Local || o.Describe) && !o.isSet("mmap"):
 		options = append(options, etrun.WithLeases())
 	}
-	if !o.Serves && o.maxMemory == 0 && (o.weights == "" || !o.mmap) { // weights that are mapped do not count
+	switch {
+	case o.Describe && o.xnnpack != string(xnnpack.EngineNative): // the library shares weights that are equal
+		options = append(options, etrun.WithoutRuns())
+	case !o.Serves && o.maxMemory == 0 && (o.weights == "" || !o.mmap): // weights that are mapped do not count
 		options = append(options, etrun.WithAvailableMemory(nil))
 	}
 	if o.Local {

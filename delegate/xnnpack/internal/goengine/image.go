@@ -135,6 +135,7 @@ func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *filter
 	if w.Size < packedLeast {
 		c.Folder = ""
 	}
+	w.Blank = m.DescribeOnly && c.Folder == "" && w.Size >= graph.OwnPages // a file of the cache has all panels
 	note, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".gopacked", DependsOn: packedFor, Pack: pack,
 		Open:  func(folder *os.Root, name string) error { return w.Open(ctx, folder, name, c.Map) },
 		Write: w.Write})

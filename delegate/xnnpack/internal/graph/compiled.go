@@ -19,6 +19,8 @@ type Compilation struct {
 	Region  bool              // the graph was lowered from operators
 	Shown   bool              // units expose intermediate values
 	Unfused bool              // the graph keeps its nodes
+	// DescribeOnly: units make no calls, see delegate.Payload.
+	DescribeOnly bool
 	// ThreadCount is the number of threads of the instances, 0 for the default.
 	ThreadCount int
 }

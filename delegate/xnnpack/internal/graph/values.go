@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/flatbuf"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -236,6 +237,7 @@ func (r *Reader) readPerGroup(v *Value, t flatbuf.Table, place string) error {
 	if n := t.Uint32(5, "num_scales", uint32(want)); len(q.Blocks) != want || n != 0 && int64(n) != int64(want) {
 		return PayloadError(place, "%d scales, num_scales says %d, for %d groups", len(q.Blocks), n, want)
 	}
+	cpu.Forget()
 	return v.checkPerGroup(place)
 }
 

@@ -194,7 +194,9 @@ func (l *Lowering) asFloat32(v int) *lowering.GraphValue {
 			y.Data, l.partial = l.placeholder(2*len(x.Data)), true
 		} else {
 			y.Data = allocPadded(2 * len(x.Data))
-			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
+			if !l.in.DescribeOnly || len(y.Data) < blankBytes {
+				tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
+			}
 		}
 		l.float32s[v] = &y
 	}
@@ -213,7 +215,7 @@ func (c *lowerCall) int8Filter(v, axis int, s graph.Shape, channel int, dims, st
 		scales = slices.Repeat(scales, s.Dim[channel])
 	}
 	int8s := lowering.GraphValue{DType: tensor.Int8, Data: short.int8s}
-	data, same := relaid(&int8s, dims, step, perm, c.shapeOnly)
+	data, same := c.relaid(&int8s, dims, step, perm, false)
 	v = c.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, data)
 	if !same && c.shapeOnly {
 		c.postpone(DeferredConstant{v, &int8s, dims, step, perm, false})

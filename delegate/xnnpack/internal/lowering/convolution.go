@@ -118,7 +118,7 @@ func (c *lowerCall) filter(t *graph.NodeType, v int, w graph.Window) (int, error
 		}
 	}
 	x = c.asFloat32(v)
-	data, same := relaid(x, dims, step, perm, c.shapeOnly && c.to == nil)
+	data, same := c.relaid(x, dims, step, perm, c.to != nil)
 	c.owns(data, c.vals[v].Data)
 	filter, err := c.weights(s, channel, data, c.to != nil)
 	if !same && c.shapeOnly && c.to == nil {

@@ -41,7 +41,7 @@ func TestKeptPlans(t *testing.T) {
 				continue
 			}
 			kept, later = kept+1, later+len(deferred)
-			lowering.FillConstants(got, deferred)
+			lowering.FillConstants(got, deferred, false)
 			if !bytes.Equal(got.Payload(0), want.Payload(0)) || len(got.Own) != len(want.Own) {
 				t.Errorf("%s: the graph of shapes only, with its constants, differs from the one that is compiled", test.name)
 			}

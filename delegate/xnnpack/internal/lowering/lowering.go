@@ -306,7 +306,7 @@ func (l *Lowering) constantIn(x *lowering.GraphValue, o order, rank int) int {
 	if len(dims) > 0 {
 		s = graph.ShapeOf(dims...).Permuted(perm)
 	}
-	data, same := relaid(x, dims, strides, perm, l.shapeOnly)
+	data, same := l.relaid(x, dims, strides, perm, false)
 	v := l.Builder.Constant(floatOf(x), s, graph.Quant{}, data)
 	if !same && l.shapeOnly {
 		l.postpone(DeferredConstant{v, x, dims, strides, perm, false})
@@ -349,20 +349,25 @@ func (l *Lowering) postpone(c DeferredConstant) {
 	l.partial = l.partial || c.from.DType == tensor.Float16
 }
 
-// FillConstants sets the data of the constants of a lowering of shapes only.
-func FillConstants(g *graph.Graph, deferred []DeferredConstant) {
+// FillConstants sets the data of the constants of a lowering of shapes only; blank ones are not computed.
+func FillConstants(g *graph.Graph, deferred []DeferredConstant, blank bool) {
 	for i := range deferred {
 		c := &deferred[i]
-		data, _ := relaid(c.from, c.dims, c.step, c.perm, false)
+		data, _ := relaid(c.from, c.dims, c.step, c.perm, false, blank)
 		if g.Values[c.value].Data = data; c.filter {
 			g.Own = append(g.Own, data)
 		}
 	}
 }
 
+// relaid is the function relaid as far as the lowering needs elements; read: they are read at once.
+func (l *Lowering) relaid(x *lowering.GraphValue, dims, step, perm []int, read bool) (data []byte, same bool) {
+	return relaid(x, dims, step, perm, l.shapeOnly && !read, l.in.DescribeOnly && !read)
+}
+
 // relaid returns the data of a constant with its dimensions in another memory order. It is the
 // constant's own data if the order makes no difference, or if shapeOnly is set.
-func relaid(x *lowering.GraphValue, dims, step, perm []int, shapeOnly bool) (data []byte, same bool) {
+func relaid(x *lowering.GraphValue, dims, step, perm []int, shapeOnly, blank bool) (data []byte, same bool) {
 	b := graph.Box{Sizes: graph.Shape{Rank: len(perm)}}
 	for i, p := range perm {
 		b.Sizes.Dim[i], b.From[i] = dims[p], step[p]
@@ -378,9 +383,14 @@ func relaid(x *lowering.GraphValue, dims, step, perm []int, shapeOnly bool) (dat
 		return x.Data[:n:n], same
 	}
 	out := allocPadded(n)
-	new(strided.Copier).Copy(strided.Serial{}, size, b.Shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
+	if !blank || n < blankBytes {
+		new(strided.Copier).Copy(strided.Serial{}, size, b.Shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
+	}
 	return out, false
 }
+
+// blankBytes is the size from which copies of constants are not written if the graph is only described.
+const blankBytes = 64 << 10
 
 // allocPadded allocates n bytes that vectors may read past, see graph.ReadableBehind.
 func allocPadded(n int) []byte { return tensor.AlignedBytes(n + graph.ReadBehind)[:n] }

@@ -1,9 +1,7 @@
 package diff
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/edits"
@@ -22,13 +20,13 @@ type constant struct {
 }
 
 // constantsOf lists the constants of a method in the order of its values.
-func (f *methodFacts) constantsOf() (list []constant) {
+func (f *methodFacts) constantsOf() (list []*constant) {
 	for v := range f.spec.Values {
 		t := f.spec.Values[v].Tensor
 		if t == nil || t.Storage == pte.Unplanned || t.Storage == pte.Planned {
 			continue
 		}
-		c := constant{label: t.Name, named: t.Name != "", spec: t, data: t.Data}
+		c := &constant{label: t.Name, named: t.Name != "", spec: t, data: t.Data}
 		if !c.named {
 			c.label = fmt.Sprintf("value %d", v)
 		}
@@ -48,20 +46,25 @@ func (d *differ) constants(a, b *methodFacts) {
 		func(x, y *constant) bool { return x.named && y.named && x.label == y.label },
 		func(x, y *constant) bool { return x.label == y.label && typeText(x.spec) == typeText(y.spec) },
 		func(x, y *constant) bool {
-			return typeText(x.spec) == typeText(y.spec) && x.data != nil && bytes.Equal(x.data, y.data)
+			return typeText(x.spec) == typeText(y.spec) && x.data != nil && equal(x.data, y.data)
 		},
 		func(x, y *constant) bool { return !x.named && !y.named && typeText(x.spec) == typeText(y.spec) },
 		func(x, y *constant) bool { return x.label == y.label },
 	} {
-		left = slices.DeleteFunc(left, func(x constant) bool {
-			i := slices.IndexFunc(right, func(y constant) bool { return alike(&x, &y) })
-			if i < 0 {
-				return false
+		rest := left[:0]
+		for _, x := range left {
+			i := 0
+			for i < len(right) && !alike(x, right[i]) {
+				i++
 			}
-			d.constant(&x, &right[i])
-			right = slices.Delete(right, i, i+1)
-			return true
-		})
+			if i == len(right) {
+				rest = append(rest, x)
+				continue
+			}
+			d.constant(x, right[i])
+			right = append(right[:i], right[i+1:]...)
+		}
+		left = rest
 	}
 	for i := range left {
 		d.add(inConstants, left[i].label, left[i].text(), "", "")
@@ -84,14 +87,18 @@ func (d *differ) constant(a, b *constant) {
 	switch {
 	case ta != tb || a.spec.Storage != b.spec.Storage:
 		d.texts(inConstants, a.label, ta+", "+a.spec.Storage.String(), tb+", "+b.spec.Storage.String())
-	case a.data != nil && b.data != nil && !bytes.Equal(a.data, b.data):
+	case a.data != nil && b.data != nil && !equal(a.data, b.data):
 		d.add(inConstants, a.label, a.text(), b.text(), ta+": "+valuesText(specTensor(a), specTensor(b)))
 	}
 }
 
 func specTensor(c *constant) *tensor.Tensor {
 	t := tensor.Make(c.spec.DType, c.spec.Sizes, c.spec.DimOrder, tensor.Static)
-	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may be unaligned
+	if tensor.Aligned(c.data, c.spec.DType.Size()) {
+		t.Data = c.data[:t.NBytes()]
+		return t
+	}
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
 	copy(t.Data, c.data)
 	return t
 }
@@ -117,7 +124,7 @@ func (d *differ) delegates(a, b *methodFacts) {
 		if i < len(a.infos) && i < len(b.infos) {
 			d.nodes(item, &a.infos[i], &b.infos[i])
 		}
-		if before == len(d.report.Differences) && !bytes.Equal(x[i].Data, y[i].Data) {
+		if before == len(d.report.Differences) && !equal(x[i].Data, y[i].Data) {
 			d.texts(inDelegates, item+", payload", delegateText(x, i), delegateText(y, i))
 		}
 	}
@@ -150,7 +157,7 @@ func (d *differ) nodes(item string, a, b *delegate.Info) {
 		}
 		x, y := a.Nodes[p.A].Constants, b.Nodes[p.B].Constants
 		for k := range min(len(x), len(y)) {
-			if !bytes.Equal(x[k].Data, y[k].Data) {
+			if !equal(x[k].Data, y[k].Data) {
 				d.add(inDelegates, fmt.Sprintf("%s, node %d (%s), constant %d", item, p.A, a.Nodes[p.A].Name, k),
 					digest(x[k].Data), digest(y[k].Data), x[k].String()+": "+valuesText(x[k], y[k]))
 			}

@@ -20,7 +20,7 @@ with diff(1), the exit code is 0 if the programs are equal, and 1 if they differ
 
 // New returns the command.
 func New(a *cli.App) *cobra.Command {
-	d := &differ{App: a, Options: session.Options{Say: a.NoteOnce(), Static: true}}
+	d := &differ{App: a, Options: session.Options{Say: a.NoteOnce(), Static: true, Describe: true}}
 	c := &cobra.Command{
 		Use:               "diff A.pte B.pte",
 		Short:             "Show the differences between two programs",

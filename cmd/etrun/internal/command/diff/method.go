@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/edits"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -253,5 +255,26 @@ func placeText(t *pte.Tensor) string {
 	return t.Storage.String()
 }
 
+// part is how much of a mapped file is in memory while it is compared.
+const part = 4 << 20
+
 // digest identifies bytes.
-func digest(data []byte) string { return fmt.Sprintf("sha256 %.8x", sha256.Sum256(data)) }
+func digest(data []byte) string {
+	h := sha256.New()
+	for len(data) > 0 {
+		n, _ := h.Write(data[:min(part, len(data))])
+		data = data[n:]
+		cpu.Forget()
+	}
+	return fmt.Sprintf("sha256 %.8x", h.Sum(nil))
+}
+
+func equal(a, b []byte) bool {
+	same := len(a) == len(b)
+	for same && len(a) > 0 {
+		n := min(part, len(a))
+		same, a, b = bytes.Equal(a[:n], b[:n]), a[n:], b[n:]
+		cpu.Forget()
+	}
+	return same
+}

@@ -78,7 +78,7 @@ type Conflict struct {
 
 // New returns the command.
 func New(a *cli.App) *cobra.Command {
-	p := &planCommand{App: a, Options: session.Options{Say: a.Note}}
+	p := &planCommand{App: a, Options: session.Options{Say: a.Note, Describe: true}}
 	c := &cobra.Command{
 		Use:   "plan MODEL.pte",
 		Short: "Show the memory plan of a method",

@@ -40,6 +40,7 @@ func (w *Packing) Pack(ctx context.Context, threads int) (*Packed, error) {
 	if !w.stored {
 		w.to.Memory, w.memory = newFilterMemory(w.Size)
 	}
+	w.stored = w.stored || w.Blank
 	w.free = w.memory
 	w.nodes = make([]packedNode, len(w.Graph.Nodes))
 	for i := range w.Graph.Nodes {

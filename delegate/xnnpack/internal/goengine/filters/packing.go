@@ -18,6 +18,7 @@ type partition struct {
 	Size           int64  // of the memory for panels
 	memory         []byte // for panels, node by node
 	free           []byte // the rest of it
+	Blank          bool   // nothing reads the panels: they are not packed
 	stored         bool   // the memory has the packed panels of an earlier process
 	nodes          []packedNode
 	last           *packedNode // to which parts are added
@@ -102,6 +103,7 @@ func (w *partition) end(n *packedNode) {
 		return
 	}
 	n.finish()
+	cpu.Forget()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.release != nil && w.release(n.node) {
