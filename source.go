@@ -93,6 +93,7 @@ func mapScratch(name string, from *openfile.Scratch, size int64, r reading) (*fi
 	if err != nil {
 		return nil, &fs.PathError{Op: "mmap", Path: name, Err: err}
 	}
+	m.Forgettable()
 	f := &file{path: name, data: m.Bytes(), pages: []*cpu.Mapping{m}}
 	if err := r.checkStart(f.data[:min(len(f.data), pte.StartBytes)]); err != nil {
 		f.close()

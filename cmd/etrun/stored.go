@@ -28,7 +28,9 @@ func store(to string, from io.WriterTo) (s *stored, err error) {
 	}
 	n, err := from.WriteTo(s.file)
 	if err == nil && n > 0 {
-		s.pages, err = cpu.MapFile(s.file.File, n)
+		if s.pages, err = cpu.MapFile(s.file.File, n); err == nil {
+			s.pages.Forgettable()
+		}
 	}
 	if err != nil {
 		s.close()
@@ -45,8 +47,9 @@ func (s *stored) data() []byte {
 	return s.pages.Bytes()
 }
 
-// release makes the memory of the bytes available to others until they are read again.
-func (s *stored) release() { cpu.Discard(s.data()) }
+// release makes the memory of the bytes available to others until they are read again, and that of programs which were opened from
+// such files.
+func (s *stored) release() { cpu.Forget() }
 
 // WriteTo implements io.WriterTo.
 func (s *stored) WriteTo(w io.Writer) (int64, error) {
