@@ -126,7 +126,7 @@ func (m *Instance) build(ctx context.Context, w *Watch) error {
 		return w.Stage(trace.StageAllocate, 0, m.program.Prepare(m.ir.Name, err))
 	}
 	if m.shared.DescribeOnly {
-		m.poison = m.program.Argument("the program is open to be described, see WithoutRuns")
+		m.poison = m.program.Argument("the program was opened to be described, not to run")
 	} else {
 		m.memory.touch()
 	}
