@@ -53,7 +53,8 @@ func putInPlace(p *pass, i int) bool {
 	self, values, out := args[0], args[2], args[4]
 	a, b := p.m.Values[self].Storage, p.m.Values[out].Storage
 	def, made := &p.flow.Defs[p.definition(i, self)], &p.flow.Defs[p.flow.Steps[i].Makes[0]]
-	if !p.mayJoin(a, b, out) || !p.alike(self, out) || p.m.Values[values].Storage == a || def.Step != ir.Entry || def.Next == ir.None || made.Live {
+	if !p.mayJoin(a, b, out) || !p.alike(self, out) || p.in(a, values) || p.in(a, p.m.Values[args[1]].Items()...) ||
+		def.Step != ir.Entry || def.Next == ir.None || made.Live {
 		return false
 	}
 	j := p.flow.Defs[def.Next].Step
@@ -75,6 +76,11 @@ func putInPlace(p *pass, i int) bool {
 	p.drop(j)
 	p.record(0, i)
 	return true
+}
+
+// in reports whether one of the values is in a storage.
+func (p *pass) in(storage int, values ...int) bool {
+	return slices.ContainsFunc(values, func(v int) bool { return v >= 0 && p.m.Values[v].Storage == storage })
 }
 
 // mayJoin reports whether the values of storage b, that of out, which one step writes, can be views of state a, which one other step writes.
