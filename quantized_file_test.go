@@ -360,8 +360,9 @@ func TestQuantizedFileSeeds(t *testing.T) {
 		930001883: "the library multiplies by ratios of scales of 8 bits: engines differ by steps",
 		510003261: "a quotient of values of another payload, small ones of which had 0 steps",
 		510003972: "the same in one payload", 610003651: "and of means of such values",
+		660011540: "a quotient of state, to which the values are copied",
 	} {
-		q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: func(int, int) {}}
+		q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: func(int, int) {}, keeps: int(seed % 3)}
 		if err := q.run(); err != nil || len(q.layers) == 0 {
 			t.Errorf("seed %d (%s): %d layers, %v", seed, why, len(q.layers), err)
 		}

@@ -33,7 +33,7 @@ var merged = map[string]struct{ delegates, operators [2]int }{
 	"lstm/xnnpack.pte":                  {[2]int{8, 1}, [2]int{5, 0}},
 	"lstm/xnnpack_dq8.pte":              {[2]int{8, 1}, [2]int{5, 0}},
 	"mutable/kv_reinplace_xnnpack.pte":  {[2]int{5, 3}, [2]int{4, 4}},
-	"mutable/kv_xnnpack.pte":            {[2]int{5, 3}, [2]int{5, 5}},
+	"mutable/kv_xnnpack.pte":            {[2]int{5, 3}, [2]int{4, 4}},
 	"shared_weights/xnnpack.pte":        {[2]int{5, 3}, [2]int{3, 0}}, // three methods
 }
 

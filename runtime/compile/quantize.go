@@ -85,11 +85,14 @@ func OpenQuantization(data []byte, o QuantizeOptions) (*Quantization, error) {
 	return q, nil
 }
 
-// leaveDivisors leaves the layers of method i as they are by whose results the program divides. In a loop, a value may be read before the
-// instruction that writes it.
+// maxDivisorRounds is how many runs of a method, or rounds of a loop, divisors are followed back through state.
+const maxDivisorRounds = 4
+
+// leaveDivisors leaves the layers of method i as they are by whose results the program divides. A value may be read before the
+// instruction that writes it: in a loop, and in the next run if it is state.
 func (q *Quantization) leaveDivisors(i int, operators *kernels.Set) {
 	m, divisors := &q.w.spec.Methods[i], make(map[int]bool)
-	for range 2 {
+	for range maxDivisorRounds {
 		for _, c := range m.Chains {
 			for k := range c.Instructions {
 				in := &c.Instructions[len(c.Instructions)-1-k]
@@ -127,6 +130,9 @@ func (q *Quantization) divisorsOf(i int, in *pte.Instruction, operators *kernels
 		}
 		if pole, ok := poles[op.Class]; ok {
 			list = append(list, in.Args[pole])
+		}
+		if op.Name() == "aten::copy_" && divisors[in.Args[0]] {
+			return append(list, in.Args[1])
 		}
 		last := len(in.Args) - 1 // the result
 		if op.Moves && slices.ContainsFunc(withItems(m, in.Args[last:]), func(v int) bool { return divisors[v] }) {
