@@ -85,11 +85,11 @@ func (f *flattener) add(l located) error {
 	}
 	f.busy[d] = true
 	defer delete(f.busy, d)
-	if d.Get("nullable") == true && !has(d, "type") && (has(d, "$ref") || has(d, "allOf") || has(d, "anyOf") || has(d, "oneOf")) {
+	if nullAround(d) {
 		return f.add(located{f.orNull(d), l.path})
 	}
-	if slices.ContainsFunc(references, func(key string) bool { return has(d, key) }) {
-		target, path, err := f.resolve(d)
+	if key := referenceOf(d); key != "" {
+		target, path, err := f.resolve(d, key)
 		if err != nil {
 			return f.fail(l.path, "%w", err)
 		}
@@ -113,6 +113,11 @@ func (f *flattener) add(l located) error {
 		f.list = append(f.list, e)
 	}
 	return nil
+}
+
+// nullAround reports whether nullable says that null does without the other keywords of a schema.
+func nullAround(d *jinja.Dict) bool {
+	return d.Get("nullable") == true && !has(d, "type") && (has(d, "$ref") || has(d, "allOf") || has(d, "anyOf") || has(d, "oneOf"))
 }
 
 // schemas returns the schemas of a keyword that is a list of them.

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Expression returns whether a text has a match of a regular expression of ECMA 262, also with look-around and back-references, which no
-// grammar has. If finding out takes more than maxSteps, it says yes.
-func Expression(s string) (match func(text string) bool, err error) {
+// expression returns whether a text has a match of a regular expression of ECMA 262, also with look-around and back-references, which no
+// grammar has, in how many steps. If finding out takes more than maxSteps, it says yes.
+func expression(s string) (match func(text string) (ok bool, steps int), err error) {
 	if len(s) > maxPattern {
 		return nil, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
 	}
@@ -27,7 +27,7 @@ func Expression(s string) (match func(text string) bool, err error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.MatchString, nil
+		return func(text string) (bool, int) { return r.MatchString(text), len(text) }, nil
 	}
 	re, err := syntax.Parse(t, syntax.Perl)
 	if err != nil {
@@ -36,14 +36,14 @@ func Expression(s string) (match func(text string) bool, err error) {
 	if refersBehind(re, false) {
 		return nil, errors.New("a back-reference in a look-behind")
 	}
-	return func(text string) bool {
+	return func(text string) (bool, int) {
 		b := &backtracker{text: text, steps: maxSteps, groups: make(map[string]string)}
 		for at := 0; at <= len(text); at++ {
 			if (at == len(text) || utf8.RuneStart(text[at])) && b.match(re, at, func(int) bool { return true }) {
-				return true
+				return true, maxSteps - b.steps
 			}
 		}
-		return b.steps < 0
+		return b.steps < 0, maxSteps - b.steps
 	}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -19,6 +18,7 @@ type source struct {
 	bases map[*jinja.Dict]base
 	named map[string]any // parts by their $id, and by an $anchor behind that
 	lone  bool           // a string is no Unicode text
+	work  int            // comparisons of schemas, or what a check does
 }
 
 // base is the part with an $id around a reference, at which its pointer begins.
@@ -40,6 +40,16 @@ func read(text []byte) (*source, error) {
 
 // references are the keywords that stand for another part.
 var references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
+
+// referenceOf returns the first keyword of a schema that is a reference, "" without one.
+func referenceOf(d *jinja.Dict) string {
+	for _, key := range references {
+		if has(d, key) {
+			return key
+		}
+	}
+	return ""
+}
 
 // locate finds the bases of the references in a value, and the parts with names.
 func (s *source) locate(v any, b base) {
@@ -70,7 +80,7 @@ func (s *source) locate(v any, b base) {
 				s.named[b.id.String()+"#"+name] = x
 			}
 		}
-		if slices.ContainsFunc(references, func(key string) bool { return has(x, key) }) {
+		if referenceOf(x) != "" {
 			s.bases[x] = b
 		}
 		for _, k := range x.Keys() {
@@ -120,16 +130,15 @@ func unit(text []byte) rune {
 }
 
 // text rejects a string of the schema that is no Unicode text: JSON in UTF-8 cannot have it.
-func (c *compiler) text(s, path string) error {
-	if c.lone && strings.ContainsRune(s, utf8.RuneError) {
-		return c.fail(path, "%.60q: half of a surrogate pair alone is not supported", s)
+func (s *source) text(name, path string) error {
+	if s.lone && strings.ContainsRune(name, utf8.RuneError) {
+		return s.fail(path, "%.60q: half of a surrogate pair alone is not supported", name)
 	}
 	return nil
 }
 
-// resolve returns what the reference of a schema stands for, and its place.
-func (c *compiler) resolve(d *jinja.Dict) (target any, path string, err error) {
-	key := references[slices.IndexFunc(references, func(key string) bool { return has(d, key) })]
+// resolve returns what a reference of a schema stands for, and its place.
+func (c *source) resolve(d *jinja.Dict, key string) (target any, path string, err error) {
 	s, ok := d.Get(key).(string)
 	u, err := url.Parse(s)
 	if !ok || err != nil {

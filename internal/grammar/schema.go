@@ -35,7 +35,6 @@ type compiler struct {
 	matchers map[string]*nameMatcher
 	before   int // keywords of other schemas that are not enforced
 	depth    int
-	work     int // comparisons of schemas
 	textWork int // that is left for automata
 }
 
@@ -152,7 +151,7 @@ func dict(pairs ...any) *jinja.Dict {
 	return d
 }
 
-func (c *compiler) fail(path, format string, args ...any) error {
+func (*source) fail(path, format string, args ...any) error {
 	return &SchemaError{path, fmt.Errorf(format, args...)}
 }
 
@@ -270,7 +269,7 @@ func (c *compiler) types(entries []entry, path string) (list []string, err error
 }
 
 // typesOf returns the types that a schema names.
-func (c *compiler) typesOf(d *jinja.Dict, path string) (list []string, err error) {
+func (c *source) typesOf(d *jinja.Dict, path string) (list []string, err error) {
 	switch t := d.Get("type").(type) {
 	case string:
 		list = append(list, t)

@@ -290,7 +290,7 @@ func (c *compiler) follow(v any) *jinja.Dict {
 		if !has(d, "$ref") {
 			return d
 		}
-		target, _, err := c.resolve(d)
+		target, _, err := c.resolve(d, "$ref")
 		if err != nil {
 			return nil
 		}

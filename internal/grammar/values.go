@@ -75,27 +75,33 @@ func quoted(s string) string {
 }
 
 // canonical returns the same text for values that are equal.
-func canonical(v any) string {
+func canonical(v any) string { return string(appendCanonical(nil, v)) }
+
+func appendCanonical(b []byte, v any) []byte {
 	switch x := v.(type) {
 	case json.Number:
 		if n, err := exact(x); err == nil {
-			return n.RatString()
+			return append(b, n.RatString()...)
 		}
 	case *jinja.List:
-		var b strings.Builder
+		b = append(b, '[')
 		for _, item := range x.Items {
-			b.WriteString(canonical(item) + ",")
+			b = append(appendCanonical(b, item), ',')
 		}
-		return "[" + b.String() + "]"
+		return append(b, ']')
 	case *jinja.Dict:
-		var members []string
+		names := make([]string, 0, len(x.Keys()))
 		for _, k := range x.Keys() {
-			members = append(members, quoted(k.(string))+":"+canonical(x.Get(k)))
+			names = append(names, k.(string))
 		}
-		slices.Sort(members)
-		return "{" + strings.Join(members, ",") + "}"
+		slices.Sort(names)
+		b = append(b, '{')
+		for _, name := range names {
+			b = append(appendCanonical(append(b, quoted(name)+":"...), x.Get(name)), ',')
+		}
+		return append(b, '}')
 	}
-	return jsonText(v)
+	return append(b, jsonText(v)...)
 }
 
 // values returns the values of enum and const that entries accept. some is false without these keywords.

@@ -13,15 +13,15 @@ import (
 )
 
 // FromJSON returns the value of a JSON text. Objects keep the order of their members.
-func FromJSON(text []byte) (Value, error) { return fromJSON(text, numberOf) }
+func FromJSON(text []byte) (Value, error) { return fromJSON(text, numberOf, maxNesting) }
 
-// FromJSONAsWritten is FromJSON, but that numbers are of type json.Number.
+// FromJSONAsWritten is FromJSON, but that numbers are of type json.Number, and that there can be more levels.
 func FromJSONAsWritten(text []byte) (Value, error) {
-	return fromJSON(text, func(s json.Number) (Value, error) { return s, nil })
+	return fromJSON(text, func(s json.Number) (Value, error) { return s, nil }, maxWritten)
 }
 
-func fromJSON(text []byte, number func(json.Number) (Value, error)) (Value, error) {
-	d := &jsonReader{json.NewDecoder(bytes.NewReader(text)), number}
+func fromJSON(text []byte, number func(json.Number) (Value, error), most int) (Value, error) {
+	d := &jsonReader{json.NewDecoder(bytes.NewReader(text)), number, most}
 	d.UseNumber()
 	v, err := d.value(0)
 	if err != nil {
@@ -37,11 +37,12 @@ func fromJSON(text []byte, number func(json.Number) (Value, error)) (Value, erro
 type jsonReader struct {
 	*json.Decoder
 	number func(json.Number) (Value, error)
+	most   int // levels
 }
 
 func (d *jsonReader) value(depth int) (Value, error) {
-	if depth > maxNesting {
-		return nil, errNested
+	if depth > d.most {
+		return nil, fmt.Errorf("a value of more than %d levels", d.most)
 	}
 	t, err := d.Token()
 	if err != nil {

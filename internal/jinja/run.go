@@ -14,6 +14,7 @@ const (
 	maxSteps   = 2_000_000
 	maxBytes   = 64 << 20 // of all strings that are made
 	maxNesting = 100      // of expressions, statements and values
+	maxWritten = 1000     // of values that no template sees
 	maxCalls   = 40       // of macros in macros
 	maxRange   = 100_000
 	maxShort   = 1 << 10 // bytes of keys that are not counted

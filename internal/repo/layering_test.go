@@ -82,15 +82,13 @@ var light = []string{
 // heavy are modules that some library packages and those below them may import, which in turn only programs, and packages
 // above the root, may import.
 var heavy = map[string][]string{
-	"github.com/prometheus/client_golang":   {"runtime/metrics"},
-	"github.com/go-json-experiment/json":    {"serve"},
-	"github.com/mewkiz/flac":                {"media/sound"},
-	"golang.org/x/image":                    {"media/picture"},
-	"github.com/santhosh-tekuri/jsonschema": {"serve/openai/internal/forms"},
-	"github.com/dlclark/regexp2":            {"serve/openai/internal/forms"},
-	"golang.org/x/text":                     {"text/tokenizer"},
-	"github.com/clipperhouse/uax29":         {"text/tokenizer"},
-	"google.golang.org/protobuf":            {"text/tokenizer", "serve/grpc"},
+	"github.com/prometheus/client_golang": {"runtime/metrics"},
+	"github.com/go-json-experiment/json":  {"serve"},
+	"github.com/mewkiz/flac":              {"media/sound"},
+	"golang.org/x/image":                  {"media/picture"},
+	"golang.org/x/text":                   {"text/tokenizer"},
+	"github.com/clipperhouse/uax29":       {"text/tokenizer"},
+	"google.golang.org/protobuf":          {"text/tokenizer", "serve/grpc"},
 }
 
 // under reports whether pkg is one of the folders or below one.

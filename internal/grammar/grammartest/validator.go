@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
@@ -14,11 +15,13 @@ import (
 // Validator returns the check of a text by a schema, with patterns of ECMA 262: as numbers are written, and as doubles, as most readers
 // have them.
 func Validator(schema []byte) (check func(text string) error, err error) {
-	exact, err := compile(jsonschema.UnmarshalJSON(bytes.NewReader(schema)))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	exact, err := compile(doc, err, (*jsonschema.Compiler).AssertFormat)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", schema, err)
 	}
-	doubles, err := compile(asDoubles(schema))
+	doc, err = asDoubles(schema)
+	doubles, err := compile(doc, err, (*jsonschema.Compiler).AssertFormat)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", schema, err)
 	}
@@ -43,13 +46,47 @@ func asDoubles(text []byte) (v any, err error) {
 	return v, err
 }
 
-func compile(doc any, err error) (*jsonschema.Schema, error) {
+// Places returns pointers to the places of a text that do not satisfy a schema, whose formats are annotations.
+func Places(schema, text string) (list []string, err error) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	s, err := compile(doc, err)
+	if err != nil {
+		return nil, err
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if failed, ok := errors.AsType[*jsonschema.ValidationError](s.Validate(v)); ok {
+		list = leaves(failed, nil)
+	}
+	return list, nil
+}
+
+// leaves adds the places of errors without causes.
+func leaves(e *jsonschema.ValidationError, list []string) []string {
+	for _, x := range e.Causes {
+		list = leaves(x, list)
+	}
+	if len(e.Causes) > 0 {
+		return list
+	}
+	place := "#"
+	for _, name := range e.InstanceLocation {
+		place += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	}
+	return append(list, place)
+}
+
+func compile(doc any, err error, options ...func(*jsonschema.Compiler)) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
+	for _, set := range options {
+		set(c)
+	}
 	c.UseRegexpEngine(ecma)
 	if err := c.AddResource("schema.json", doc); err != nil {
 		return nil, err

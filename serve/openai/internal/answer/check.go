@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/etrun-go/etrun/serve/openai/internal/forms"
+	"github.com/etrun-go/etrun/internal/grammar"
 )
 
 // Headers about schemas that a form does not enforce as a whole.
@@ -66,7 +66,7 @@ func (a *Sink) judge() {
 	if text == "" { // a call of a tool
 		return
 	}
-	list, err := forms.Validate(a.Schema, text)
+	list, err := grammar.Validate(a.Schema, text)
 	if err != nil || len(list) == 0 { // the schema is one that another reader of schemas does not accept
 		return
 	}
