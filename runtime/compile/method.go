@@ -158,7 +158,12 @@ func (m *method) number(v int) int {
 	if v < 0 {
 		return v
 	}
-	if m.to[v] == none {
+	if m.to[v] != none {
+		return m.to[v]
+	}
+	if u := m.placeless(v); u != v {
+		m.to[v] = m.number(u)
+	} else {
 		items := m.m.Values[v].Items()
 		for _, item := range items {
 			m.number(item)
@@ -167,6 +172,25 @@ func (m *method) number(v int) int {
 		m.to[v] = len(m.values) - 1
 	}
 	return m.to[v]
+}
+
+// placeless returns the value that stands for v in the result: another one of the same bytes if that has no place in the original
+// program, as outputs that the caller provides. Values at no place share no bytes in the file.
+func (m *method) placeless(v int) int {
+	x := &m.m.Values[v]
+	if x.Kind != tensor.KindTensor || x.Tensor.Const || x.Tensor.Dynamism != tensor.Static || x.Storage < 0 || m.views[v] ||
+		slices.Contains(m.m.Inputs, v) || slices.Contains(m.m.Outputs, v) {
+		return v
+	}
+	for _, u := range m.m.Storages[x.Storage].Values {
+		y := m.m.Values[u].Tensor
+		if u < len(m.from.Values) && m.from.Values[u].Tensor.Storage == pte.Unplanned && !m.views[u] && y.Dynamism == tensor.Static &&
+			y.DType == x.Tensor.DType && slices.Equal(y.Sizes, x.Tensor.Sizes) && slices.Equal(y.DimOrder, x.Tensor.DimOrder) &&
+			(u < v || slices.Contains(m.m.Inputs, u) || slices.Contains(m.m.Outputs, u)) {
+			return u
+		}
+	}
+	return v
 }
 
 func (m *method) numbers(values []int) []int {

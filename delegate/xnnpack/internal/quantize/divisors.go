@@ -11,11 +11,30 @@ import (
 // makes a small one 0, and the result infinite, or no number.
 var poles = map[uint8]int{graph.TagDiv: 1, graph.TagReciprocalSquareRoot: 0, graph.TagLog: 0}
 
-// Results of positive are not 0 where the operands are, nor those of shifted with a constant. Products have many terms.
+// Results of positive are not 0 where the operands are, nor those of shifted with a constant.
 var (
-	positive = []uint8{graph.TagSigmoid, graph.TagExp, graph.TagCos, graph.TagSoftmax, graph.TagBatchMatrixMultiply}
+	positive = []uint8{graph.TagSigmoid, graph.TagExp, graph.TagCos, graph.TagSoftmax}
 	shifted  = []uint8{graph.TagAdd, graph.TagSubtract, graph.TagMaximum, graph.TagMinimum}
 )
+
+// fewTerms is the number of terms of a sum of products below which all of them may be 0 for small factors.
+const fewTerms = 16
+
+// keepsZero reports whether results of a node may be 0 where the operands are small.
+func (p *Plan) keepsZero(n *graph.Node) bool {
+	values := p.Graph.Values
+	constant := func(v int) bool { return v != graph.None && values[v].IsConst() }
+	switch {
+	case n.Type.Weighted():
+		channels := max(values[n.Out[0]].Shape.FromEnd(0), 1)
+		return values[n.In[1]].Shape.Numel()/channels < fewTerms && !slices.ContainsFunc(n.In[2:], constant)
+	case n.Type.Tag == graph.TagBatchMatrixMultiply:
+		return values[n.In[0]].Shape.FromEnd(0) < fewTerms
+	case slices.Contains(shifted, n.Type.Tag):
+		return !slices.ContainsFunc(n.In, constant)
+	}
+	return !slices.Contains(positive, n.Type.Tag)
+}
 
 // Divisors leaves the nodes in floats whose results are divided by; is reports whether others divide by an argument, an output of the graph.
 // It returns the inputs that are divided by. Weights alone leave small values as they are.
@@ -38,9 +57,8 @@ func (p *Plan) Divisors(is func(arg int) bool) (inputs []int) {
 		if l := p.layers[i]; l != graph.None && len(p.Layers[l].Forms) > 0 {
 			p.Layers[l].Forms, p.Layers[l].Reason = nil, "its results are divided by, and small ones would be 0"
 		}
-		constant := slices.ContainsFunc(n.In, func(v int) bool { return v != graph.None && g.Values[v].IsConst() })
-		if !n.Type.Weighted() && !slices.Contains(positive, n.Type.Tag) && !(constant && slices.Contains(shifted, n.Type.Tag)) {
-			for _, v := range n.In {
+		for _, v := range n.In {
+			if v != graph.None && p.keepsZero(n) {
 				p.divisors[v] = true
 			}
 		}
