@@ -78,7 +78,9 @@ func (c *compiler) listPart(entries []entry, path string) (Part, error) {
 		}
 		p, err := c.all(all)
 		if isNothing(err) && i >= least {
-			most, rest = i, []located{{false, path}}
+			if rest = []located{{false, path}}; most < 0 || most > i {
+				most = i
+			}
 			break
 		}
 		if err != nil {

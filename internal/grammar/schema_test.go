@@ -37,6 +37,7 @@ func TestSchemas(t *testing.T) {
 		{`{"type":["boolean","null"]}`, []string{"true", "null"}, []string{"1", `"true"`}},
 		{`{"enum":["a",{"k":[1]},2.5],"type":["string","number"]}`, []string{`"a"`, "2.5"}, []string{`{"k":[1]}`, `"b"`}},
 		{`{"type":"array","prefixItems":[{"const":1},{"const":2}],"items":false,"minItems":1}`, []string{"[1]", "[1, 2]"}, []string{"[]", "[2]", "[1,2,3]"}},
+		{`{"type":"array","prefixItems":[{"const":1},false],"maxItems":0}`, []string{"[]"}, []string{"[1]"}},
 		{`{"type":"string","pattern":"^a+[\"\\\\]$"}`, []string{`"aa\""`, `"a\\"`}, []string{`"a"`, `"a\n"`, `"b\""`}},
 		{`{"oneOf":[{"type":"string"},{"type":"integer"}]}`, []string{`"x"`, "1"}, []string{"null"}},
 		{`{"oneOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/b"}],"$defs":{
