@@ -35,6 +35,9 @@ type Forms func(layer int) SchemeName
 // All quantizes all layers with one scheme.
 func All(s SchemeName) Forms { return func(int) SchemeName { return s } }
 
+// FewTerms is the number of terms of a sum of products below which all of them may be 0 in steps of 8 bits, if the factors are small.
+const FewTerms = 16
+
 // Observer is how the range of a value is found from its elements.
 type Observer string
 

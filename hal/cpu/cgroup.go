@@ -32,7 +32,7 @@ func available(root fs.FS) int64 {
 		return 0
 	}
 	swap := sum(root, "proc/meminfo", "SwapFree:")
-	return rooms.bytes(root, left<<10) + swap<<10
+	return remainders.bytes(root, left<<10) + swap<<10
 }
 
 // sum returns the sum of numbers in a file of lines of names and numbers.
@@ -55,12 +55,12 @@ type controller struct {
 var (
 	processors = controller{"cpu", limitV2, limitV1}
 	memories   = controller{"memory", number("memory.max"), number("memory.limit_in_bytes")}
-	rooms      = controller{"memory", room(number("memory.max"), "memory.current", ""), room(number("memory.limit_in_bytes"),
+	remainders = controller{"memory", remainder(number("memory.max"), "memory.current", ""), remainder(number("memory.limit_in_bytes"),
 		"memory.usage_in_bytes", "total_")}
 )
 
-// room returns a reader of what is left below limits: a file has the memory in use, and memory.stat the part of it that are pages of files.
-func room(limit func(fs.FS, string) (float64, bool), used, prefix string) func(root fs.FS, dir string) (float64, bool) {
+// remainder returns a reader of what is left below limits: a file has the memory in use, and memory.stat the part of it that are pages of files.
+func remainder(limit func(fs.FS, string) (float64, bool), used, prefix string) func(root fs.FS, dir string) (float64, bool) {
 	return func(root fs.FS, dir string) (float64, bool) {
 		most, limited := limit(root, dir)
 		now, known := number(used)(root, dir)

@@ -46,26 +46,26 @@ var runtimeImports = map[string][]string{
 	"runtime/pte/ptetest":   {"runtime/pte", "runtime/pte/tree"},
 }
 
-const rooms, loops = "delegate/xnnpack/internal/", "delegate/xnnpack/internal/goengine/"
+const internals, engine = "delegate/xnnpack/internal/", "delegate/xnnpack/internal/goengine/"
 
 // roomImports contains the packages of delegate/xnnpack that each of them may import. The engines and lowering do not
 // know each other; the package itself composes them.
 var roomImports = map[string][]string{
-	"delegate/xnnpack": {rooms + "native", rooms + "goengine", rooms + "lowering", rooms + "quantize", rooms + "graph"},
-	rooms + "native":   {rooms + "graph"},
-	rooms + "goengine": {loops + "floats", loops + "integers", loops + "moves", loops + "frame", loops + "filters", loops + "numbers", rooms + "graph"},
-	loops + "floats":   {loops + "frame", loops + "filters", loops + "numbers", rooms + "graph"},
-	loops + "integers": {loops + "frame", loops + "filters", loops + "numbers", rooms + "graph"},
-	loops + "moves":    {loops + "frame", rooms + "graph"},
-	loops + "frame":    {loops + "filters", loops + "numbers", rooms + "graph"},
-	loops + "filters":  {loops + "numbers", rooms + "graph"},
-	loops + "numbers":  {rooms + "graph"},
-	rooms + "lowering": {rooms + "graph"},
-	rooms + "quantize": {rooms + "graph"},
-	rooms + "graph":    nil,
+	"delegate/xnnpack":     {internals + "native", internals + "goengine", internals + "lowering", internals + "quantize", internals + "graph"},
+	internals + "native":   {internals + "graph"},
+	internals + "goengine": {engine + "floats", engine + "integers", engine + "moves", engine + "frame", engine + "filters", engine + "numbers", internals + "graph"},
+	engine + "floats":      {engine + "frame", engine + "filters", engine + "numbers", internals + "graph"},
+	engine + "integers":    {engine + "frame", engine + "filters", engine + "numbers", internals + "graph"},
+	engine + "moves":       {engine + "frame", internals + "graph"},
+	engine + "frame":       {engine + "filters", engine + "numbers", internals + "graph"},
+	engine + "filters":     {engine + "numbers", internals + "graph"},
+	engine + "numbers":     {internals + "graph"},
+	internals + "lowering": {internals + "graph"},
+	internals + "quantize": {internals + "graph"},
+	internals + "graph":    nil,
 	// for tests
-	rooms + "graphtest": {rooms + "graph"},
-	rooms + "callstest": {rooms + "graphtest"},
+	internals + "graphtest": {internals + "graph"},
+	internals + "callstest": {internals + "graphtest"},
 }
 
 // confined are imports allowed only in some folders.
@@ -245,14 +245,14 @@ func TestVerdict(t *testing.T) {
 		{"hal/cpu", module + "/kernels", false, true},
 		{"delegate/xnnpack", module + "/cbindings/xnn", false, false},
 		{"delegate/xnnpack", module + "/runtime/pte", false, true},
-		{"delegate/xnnpack", module + "/" + rooms + "native", false, false},
-		{rooms + "native", module + "/" + rooms + "graph", false, false},
-		{rooms + "native", module + "/" + rooms + "goengine", false, true},
-		{rooms + "lowering", module + "/" + rooms + "native", false, true},
-		{rooms + "lowering", module + "/delegate/xnnpack", false, true},
-		{rooms + "graph", module + "/" + rooms + "cost", false, true},
-		{rooms + "other", module + "/" + rooms + "graph", false, true},
-		{rooms + "graph", module + "/cbindings/xnn", false, false},
+		{"delegate/xnnpack", module + "/" + internals + "native", false, false},
+		{internals + "native", module + "/" + internals + "graph", false, false},
+		{internals + "native", module + "/" + internals + "goengine", false, true},
+		{internals + "lowering", module + "/" + internals + "native", false, true},
+		{internals + "lowering", module + "/delegate/xnnpack", false, true},
+		{internals + "graph", module + "/" + internals + "cost", false, true},
+		{internals + "other", module + "/" + internals + "graph", false, true},
+		{internals + "graph", module + "/cbindings/xnn", false, false},
 		{"runtime/pte", module + "/runtime/ir", false, true},
 		{"runtime/ir", module + "/runtime/pte", false, false},
 		{"runtime/plan", module + "/runtime/lower", false, true},

@@ -107,8 +107,8 @@ func (q *Quantization) leaveDivisors(i int, operators *kernels.Set) {
 // poles are the classes of operators whose function has a pole at 0, by the argument.
 var poles = map[opclass.Class]int{opclass.Div: 1, opclass.Rsqrt: 0, opclass.Log: 0}
 
-// apart are the classes of operators whose results are not 0 where the operands are.
-var apart = []opclass.Class{opclass.Exp, opclass.Cos, opclass.Sigmoid, opclass.Softmax, opclass.LogSoftmax, opclass.LayerNorm,
+// nonzero are the classes of operators whose results are not 0 where the operands are.
+var nonzero = []opclass.Class{opclass.Exp, opclass.Cos, opclass.Sigmoid, opclass.Softmax, opclass.LogSoftmax, opclass.LayerNorm,
 	opclass.AddScalar, opclass.SubScalar, opclass.AddMM, opclass.Linear, opclass.Convolution}
 
 // keepsZero reports whether results of an operator may be 0 where its operands are small; products have many terms.
@@ -118,13 +118,10 @@ func keepsZero(m *pte.Method, class opclass.Class, args []int) bool {
 			return false
 		}
 		t := m.Values[args[0]].Tensor
-		return t != nil && len(t.Sizes) > 1 && t.Sizes[len(t.Sizes)-1] < fewTerms
+		return t != nil && len(t.Sizes) > 1 && t.Sizes[len(t.Sizes)-1] < lowering.FewTerms
 	}
-	return !slices.Contains(apart, class)
+	return !slices.Contains(nonzero, class)
 }
-
-// fewTerms is the number of terms of a sum of products below which all of them may be 0 for small factors.
-const fewTerms = 16
 
 // divisorsOf returns the values that an instruction divides by, and those of whose elements divisors consist.
 func (q *Quantization) divisorsOf(i int, in *pte.Instruction, operators *kernels.Set, divisors map[int]bool) (list []int) {

@@ -17,9 +17,6 @@ var (
 	shifted  = []uint8{graph.TagAdd, graph.TagSubtract, graph.TagMaximum, graph.TagMinimum}
 )
 
-// fewTerms is the number of terms of a sum of products below which all of them may be 0 for small factors.
-const fewTerms = 16
-
 // keepsZero reports whether results of a node may be 0 where the operands are small.
 func (p *Plan) keepsZero(n *graph.Node) bool {
 	values := p.Graph.Values
@@ -27,9 +24,9 @@ func (p *Plan) keepsZero(n *graph.Node) bool {
 	switch {
 	case n.Type.Weighted():
 		channels := max(values[n.Out[0]].Shape.FromEnd(0), 1)
-		return values[n.In[1]].Shape.Numel()/channels < fewTerms && !slices.ContainsFunc(n.In[2:], constant)
+		return values[n.In[1]].Shape.Numel()/channels < lowering.FewTerms && !slices.ContainsFunc(n.In[2:], constant)
 	case n.Type.Tag == graph.TagBatchMatrixMultiply:
-		return values[n.In[0]].Shape.FromEnd(0) < fewTerms
+		return values[n.In[0]].Shape.FromEnd(0) < lowering.FewTerms
 	case slices.Contains(shifted, n.Type.Tag):
 		return !slices.ContainsFunc(n.In, constant)
 	}
@@ -57,8 +54,8 @@ func (p *Plan) Divisors(is func(arg int) bool) (inputs []int) {
 		if l := p.layers[i]; l != graph.None && len(p.Layers[l].Forms) > 0 {
 			p.Layers[l].Forms, p.Layers[l].Reason = nil, "its results are divided by, and small ones would be 0"
 		}
-		for _, v := range n.In {
-			if v != graph.None && p.keepsZero(n) {
+		if p.keepsZero(n) {
+			for _, v := range n.In {
 				p.divisors[v] = true
 			}
 		}
