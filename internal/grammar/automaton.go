@@ -330,19 +330,14 @@ func (a *automaton) both(x, y readings) (list readings) {
 	return tidied(list)
 }
 
-// Len, Less and Swap implement sort.Interface: shorter readings come first.
-func (r readings) Len() int      { return len(r) }
-func (r readings) Swap(i, k int) { r[i], r[k] = r[k], r[i] }
-func (r readings) Less(i, k int) bool {
-	if len(r[i]) != len(r[k]) {
-		return len(r[i]) < len(r[k])
-	}
-	return slices.Compare(r[i], r[k]) < 0
-}
-
 // tidied sorts readings, without those that demand what another one does, and more.
 func tidied(list readings) readings {
-	sort.Sort(list)
+	slices.SortFunc(list, func(p, q []int32) int {
+		if len(p) != len(q) {
+			return len(p) - len(q)
+		}
+		return slices.Compare(p, q)
+	})
 	list = slices.CompactFunc(list, slices.Equal)
 	if n := len(list); n < 2 || n > maxReadings || len(list[0]) == len(list[n-1]) {
 		return list

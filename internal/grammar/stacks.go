@@ -3,7 +3,7 @@ package grammar
 import (
 	"cmp"
 	"encoding/binary"
-	"sort"
+	"slices"
 )
 
 // stack is a set of stacks of nodes to which called rules return. Those with the same top are one edge, and equal sets are one value:
@@ -114,10 +114,7 @@ func (s *stacks) union(list []*stack) *stack {
 	for _, x := range list {
 		edges, empty = append(edges, x.edges...), empty || x.empty
 	}
-	sort.Slice(edges, func(i, k int) bool {
-		a, b := edges[i], edges[k]
-		return cmp.Or(cmp.Compare(a.ret, b.ret), cmp.Compare(a.below.id, b.below.id)) < 0
-	})
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.ret, b.ret), cmp.Compare(a.below.id, b.below.id)) })
 	n := 0
 	for _, e := range edges {
 		if n > 0 && edges[n-1].ret == e.ret {
