@@ -118,10 +118,10 @@ func TestNibbles(t *testing.T) {
 				k, groups = 1+r.IntN(300), 1
 			}
 			if round%32 == 3 {
-				n, k, groups = 1+r.IntN(70), 4090+r.IntN(20), 1+r.IntN(2)
+				n, k, groups = 1+r.IntN(70), 4088+r.IntN(24), 1+r.IntN(2)
 			}
-			if round%32 == 4 { // columns in pairs, more groups than are packed at a time
-				n, k, groups = 1+r.IntN(70), 16+r.IntN(2)*16, packedGroups+r.IntN(packedGroups+2)
+			if round%32 == 4 { // more words than are packed at a time
+				n, k, groups = 1+r.IntN(70), 8+r.IntN(4)*8, packedWords/4+r.IntN(packedWords)
 			}
 			weights, scales := fillBytes[int8](r, n*groups*k), make([]uint16, n*groups)
 			for i := range weights {

@@ -54,7 +54,7 @@ func (w *DotWeights) Pack(lo, hi int, column func(buffer []int8, j int) []int8) 
 			w.Sums[j] = sumBytes(elements)
 			binary.LittleEndian.PutUint32(bytesOf(panel[4*i:]), 128*uint32(w.Sums[j]))
 		}
-		transposeColumns(wordsOf(bytesOf(panel[dotHead:])), columns, words)
+		transposeColumns(wordsOf(bytesOf(panel[dotHead:])), columns, words, words)
 		if matrixProducts() {
 			w.pairGroups(wordsOf(bytesOf(panel[dotHead:])))
 		}
@@ -125,13 +125,13 @@ func (w *DotWeights) wideWords(dst []uint32, elements []int8) {
 	}
 }
 
-// transposeColumns writes the n words of DotCols columns, row by row.
-func transposeColumns(dst, columns []uint32, n int) {
+// transposeColumns writes n words of each of DotCols columns, row by row. Columns are step words apart.
+func transposeColumns(dst, columns []uint32, n, step int) {
 	done := n &^ 7
-	Transpose(dst, columns, DotCols, done, DotCols, n)
+	Transpose(dst, columns, DotCols, done, DotCols, step)
 	for i := done; i < n; i++ {
 		for j := range DotCols {
-			dst[i*DotCols+j] = columns[j*n+i]
+			dst[i*DotCols+j] = columns[j*step+i]
 		}
 	}
 }
@@ -181,16 +181,16 @@ func (w *Nibbles) Pack(lo, hi int, src []uint8, scales []uint16) {
 	row := (w.Groups*w.K + 1) / 2
 	for p := lo; p < hi; p++ {
 		cols := min(DotCols, w.Cols-p*DotCols)
-		of, own, pairs := scales, src[p*DotCols*row:][:cols*row], 0
+		of, own := scales, src[p*DotCols*row:][:cols*row]
 		if of != nil {
 			of = of[p*DotCols*w.Groups:][:cols*w.Groups]
 		}
-		if w.K%(2*nibbleGroup) == 0 {
-			pairs = cols &^ 1
-			w.packPairs(p, pairs, own, of)
-		}
-		for i := pairs; i < cols; i++ {
-			w.Sums[p*DotCols+i] = w.packColumn(p, i, own[i*row:][:row], columnScales(of, i, w.Groups))
+		if cols == DotCols && w.K%nibbleGroup == 0 {
+			w.packPanel(p, own, of)
+		} else {
+			for i := range cols {
+				w.Sums[p*DotCols+i] = w.packColumn(p, i, own[i*row:][:row], of)
+			}
 		}
 		for i := cols; i < DotCols; i++ {
 			w.clearColumn(p, i)
@@ -204,73 +204,79 @@ func (w *Nibbles) Pack(lo, hi int, src []uint8, scales []uint16) {
 	}
 }
 
-// columnScales are those of column i, of n groups each; nil if all are 1.
-func columnScales(scales []uint16, i, n int) []uint16 {
-	if scales == nil {
-		return nil
-	}
-	return scales[i*n:][:n]
-}
-
-// packColumn sets column i of a panel, and returns the sum of its scaled weights.
+// packColumn sets column i of a panel, whose scales are given, and returns the sum of its scaled weights.
 func (w *Nibbles) packColumn(p, i int, row []uint8, scales []uint16) float32 {
 	sum := 0.0
 	for g := range w.Groups {
 		elements, to, step := w.groupAt(p, g)
 		total := w.column(wordsOf(elements[4*i:]), step/4, row, g)
-		sum += setScale(to[2*i:], scales, g, total)
+		sum += setScale(to[2*i:], scales, i*w.Groups+g, total)
 	}
 	return float32(sum)
 }
 
-// setScale stores 1/16 of the scale of a group, and returns the sum of its weights times the scale.
-func setScale(to []uint8, scales []uint16, g int, sum int32) float64 {
-	scale := float32(1)
+// setScale stores 1/16 of scales[i], or of 1 if there are none, and returns a sum of weights times the scale.
+func setScale(to []uint8, scales []uint16, i int, sum int32) float64 {
+	scale := uint16(0x3f80)
 	if scales != nil {
-		scale = math.Float32frombits(uint32(scales[g]) << 16)
+		scale = scales[i]
 	}
-	binary.LittleEndian.PutUint16(to, uint16(math.Float32bits(scale/16)>>16))
-	return 16 * float64(sum) * float64(bfloat(to))
+	bits := math.Float32bits(math.Float32frombits(uint32(scale)<<16)/16) >> 16
+	binary.LittleEndian.PutUint16(to, uint16(bits))
+	return float64(16*sum) * float64(math.Float32frombits(bits<<16))
 }
 
-// packedGroups is how many groups of all columns are packed before the next ones: their memory stays in the cache.
-const packedGroups = 32
+// packedWords is how many words, of eight elements each, of all columns are packed before the next ones: they stay in the cache.
+const packedWords = 128
 
-// packPairs is packColumn for the first cols columns of a panel, two at a time, whose groups are multiples of 16 rows.
-func (w *Nibbles) packPairs(p, cols int, src []uint8, scales []uint16) {
+// packPanel sets a panel of DotCols columns whose groups are multiples of eight rows.
+func (w *Nibbles) packPanel(p int, src []uint8, scales []uint16) {
+	var rows [packedWords * DotCols]uint32
+	var totals [DotCols]int32
 	var sums [DotCols]float64
-	words := w.Groups * w.K / (2 * nibbleGroup)
-	for lo := 0; lo < w.Groups; lo += packedGroups {
-		for i := 0; i < cols; i += 2 {
-			w.packPair(p, i, lo, eights(src[8*i*words:][:8*words]), eights(src[8*(i+1)*words:][:8*words]), scales, sums[i:])
+	words, blocks := w.Groups*w.blocks(), w.blocks()
+	columns := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(src))), DotCols*words)
+	for at := 0; at < words; at += packedWords {
+		chunk := min(packedWords, words-at)
+		transposeColumns(rows[:], columns[at:], chunk, words)
+		for i := 0; i < chunk; {
+			g, b := (at+i)/blocks, (at+i)%blocks
+			n := min(blocks-b, chunk-i)
+			elements, to, step := w.groupAt(p, g)
+			storeWords(n, elements[b*step:], step, rows[i*DotCols:], &totals)
+			if i += n; b+n == blocks {
+				w.setScales(to, scales, g, &totals, &sums)
+				clear(totals[:])
+			}
 		}
 	}
-	for i := range cols {
-		w.Sums[p*DotCols+i] = float32(sums[i])
+	for j, sum := range sums {
+		w.Sums[p*DotCols+j] = float32(sum)
 	}
 }
 
-// packPair sets the groups of columns i and i+1 from lo on, and adds to their sums.
-func (w *Nibbles) packPair(p, i, lo int, first, second []uint64, scales []uint16, sums []float64) {
-	const low, ones, half = 0x0f0f0f0f0f0f0f0f, 0x0101010101010101, 0xffffffff
-	wide, from := w.adjacent(p)
-	n, step, size := w.K/(2*nibbleGroup), DotCols/2*wide, wide*w.group()
-	panel, ofFirst, ofSecond := w.panels[(p-from)*w.panel():], columnScales(scales, i, w.Groups), columnScales(scales, i+1, w.Groups)
-	for g := lo; g < min(lo+packedGroups, w.Groups); g++ {
-		group := panel[g*size:][:size]
-		to, from2 := eights(group[4*(DotCols*from+i):]), second[g*n:][:n]
-		totalA, totalB, at := uint64(0), uint64(0), 0
-		for k, a := range first[g*n:][:n] {
-			b := from2[k]
-			totalA += (a&low + a>>4&low) * ones >> 56
-			totalB += (b&low + b>>4&low) * ones >> 56
-			a, b = interleave(a), interleave(b)
-			to[at], to[at+step] = a&half|b<<32, a>>32|b&^half
-			at += 2 * step
+// storeWords stores n words of each column, step bytes apart, and adds their elements, with a zero point of 8, to sums.
+func storeWords(n int, dst []uint8, step int, src []uint32, sums *[DotCols]int32) {
+	_, _ = dst[(n-1)*step+4*DotCols-1], src[n*DotCols-1]
+	if vector {
+		packNibbles(n, &dst[0], step, &src[0], &sums[0])
+		return
+	}
+	for i := range n {
+		for j, v := range src[i*DotCols:][:DotCols] {
+			sums[j] += int32((v&0x0f0f0f0f + v>>4&0x0f0f0f0f) * 0x01010101 >> 24)
+			binary.LittleEndian.PutUint32(dst[i*step+4*j:], interleave(v))
 		}
-		own := group[8*at+2*(DotCols*from+i):]
-		sums[0] += setScale(own, ofFirst, g, int32(totalA)-8*int32(w.K))
-		sums[1] += setScale(own[2:], ofSecond, g, int32(totalB)-8*int32(w.K))
+	}
+}
+
+// setScales is setScale for all columns of a panel.
+func (w *Nibbles) setScales(to []uint8, scales []uint16, g int, totals *[DotCols]int32, sums *[DotCols]float64) {
+	to = to[:2*DotCols]
+	zero := 8 * int32(w.K)
+	for j, total := range totals {
+		sums[j] += setScale(to[2*j:], scales, g, total-zero)
+		g += w.Groups
 	}
 }
 
@@ -297,12 +303,12 @@ func pairColumns(words []uint32) {
 	}
 }
 
-// interleave changes the order of the eight elements of each word of v from 0 to 7 to 0 4 1 5 2 6 3 7, and their zero point from 8 to 0.
-func interleave(v uint64) uint64 {
-	t := (v ^ v>>8) & 0x0000ff000000ff00
+// interleave changes the order of the eight elements of v from 0 to 7 to 0 4 1 5 2 6 3 7, and their zero point from 8 to 0.
+func interleave(v uint32) uint32 {
+	t := (v ^ v>>8) & 0x0000ff00
 	v ^= t ^ t<<8 // 0 1 4 5 2 3 6 7
-	t = (v ^ v>>4) & 0x00f000f000f000f0
-	return v ^ t ^ t<<4 ^ 0x8888888888888888
+	t = (v ^ v>>4) & 0x00f000f0
+	return v ^ t ^ t<<4 ^ 0x88888888
 }
 
 // column stores the elements of a column's group, step words apart, and returns their sum. The elements i and i+4 of eight

@@ -453,6 +453,9 @@ func notEqualLanes(n int, dst *uint8, a, b *float32)
 //go:noescape
 func pReLULanes(n int, dst, a, b *float32)
 
+//go:noescape
+func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32)
+
 func peak16(n int) {}
 
 //go:noescape

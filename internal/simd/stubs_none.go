@@ -363,6 +363,8 @@ func notEqualLanes(n int, dst *uint8, a, b *float32) {}
 
 func pReLULanes(n int, dst, a, b *float32) {}
 
+func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32) {}
+
 func peak16(n int) {}
 
 func peak4(n int) {}

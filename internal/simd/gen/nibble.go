@@ -30,8 +30,8 @@ var nibbleSets = []set{
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.",
 		nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.",
-		nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
+	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2, and their packing.",
+		append(nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1}), packNibbles())},
 }
 
 // nibbleAhead is how many bytes ahead a tile loads weights into the cache. A processor that sees that they follow each other stops
@@ -164,4 +164,27 @@ func nibbleAVX2(d dotTile, f *frame) string {
 	}
 	return nibbleGroups(d.rows, f, before, start+"chunk:\nMOVQ $4, CX\nCMPQ R9, CX\nCMOVQLT R9, CX\nSUBQ CX, R9\n"+clear, product,
 		added+"TESTQ R9, R9\nJNZ chunk\n"+finish+after)
+}
+
+// packSignature is of the loop that stores n words of each of 16 columns, step bytes apart, with their eight elements in the order of
+// simd.interleave, and adds the elements to sums.
+const packSignature = "func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32)"
+
+// packNibbles swaps the second byte of a word with the third one, and then the upper half of each even byte with the lower half of the
+// next one. Y8 and Y9 are the sums, Y10 and Y11 ones of 8 and of 16 bits.
+func packNibbles() routine {
+	f := frameOf(packSignature)
+	text := f.arguments("MOVQ", "n", "CX", "dst", "DI", "step", "DX", "src", "SI", "sums", "R8") + "VMOVDQU (R8), Y8\nVMOVDQU 32(R8), Y9\n"
+	for i, mask := range []string{"01010101", "00010001", "0f0f0f0f", "00f000f0", "88888888"} {
+		text += fmt.Sprintf("MOVL $0x%s, AX\nVMOVD AX, X%d\nVPBROADCASTD X%[2]d, Y%[2]d\n", mask, 10+i)
+	}
+	text += "MOVQ $0x0705060403010200, AX\nVMOVQ AX, X15\nMOVQ $0x0f0d0e0c0b090a08, AX\nVPINSRQ $1, AX, X15, X15\nVINSERTI128 $1, X15, Y15, Y15\n"
+	loop := ""
+	for v := range 2 {
+		loop += fmt.Sprintf("VMOVDQU %[1]d(SI), Y0\nVPSRLW $4, Y0, Y2\nVPAND Y12, Y0, Y1\nVPAND Y12, Y2, Y2\nVPADDB Y1, Y2, Y1\nVPMADDUBSW Y10, Y1, Y1\n"+
+			"VPMADDWD Y11, Y1, Y1\nVPADDD Y1, Y%[2]d, Y%[2]d\nVPSHUFB Y15, Y0, Y0\nVPSRLD $4, Y0, Y1\nVPXOR Y0, Y1, Y1\nVPAND Y13, Y1, Y1\nVPXOR Y1, Y0, Y0\n"+
+			"VPSLLD $4, Y1, Y1\nVPXOR Y1, Y0, Y0\nVPXOR Y14, Y0, Y0\nVMOVDQU Y0, %[1]d(DI)\n", 32*v, 8+v)
+	}
+	return routine{packSignature, lines(text) + align + "\nloop:\n" + lines(loop, "ADDQ $64, SI\nADDQ DX, DI\nDECQ CX\nJNZ loop",
+		"VMOVDQU Y8, (R8)\nVMOVDQU Y9, 32(R8)\nVZEROUPPER\nRET")}
 }

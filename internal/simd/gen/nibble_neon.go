@@ -4,9 +4,9 @@ import "fmt"
 
 // Tiles of products with 4-bit weights for NEON, see nibble.go.
 
-var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weights for NEON, with its dot products and without.",
-	append(nibbleTiles("nibble", nibbleParams, nibbleNeon, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1}),
-		nibbleTiles("smullNibble", nibbleParams, smullNibble, dotTile{1, 1})...)}}
+var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weights for NEON, with its dot products and without, and their packing.",
+	append(append(nibbleTiles("nibble", nibbleParams, nibbleNeon, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1}),
+		nibbleTiles("smullNibble", nibbleParams, smullNibble, dotTile{1, 1})...), packNibblesNeon())}}
 
 // neonGroups wraps the loop over the rows of groups: R4 points to weights, R1 to activations and R6 to a panel's float sums; R10
 // counts panels. Register v of row r's four registers of whole sums is sums(r, v). The float sums of one or two rows are in V8 to
@@ -101,4 +101,22 @@ func smullNibble(d dotTile, f *frame) string {
 	}
 	return neonGroups(d, f, "", start+"chunk:\nMOVD $15, R0\nCMP R0, R12\nCSEL LT, R12, R0, R0\nSUB R0, R12\n"+clear, product,
 		added+"CBNZ R12, chunk\n"+pairs, func(_, v int) int { return v })
+}
+
+// packNibblesNeon is packNibbles; the sums are in V8 to V11.
+func packNibblesNeon() routine {
+	f := frameOf(packSignature)
+	text := f.arguments("MOVD", "n", "R0", "dst", "R1", "step", "R2", "src", "R3", "sums", "R4") + "VLD1 (R4), " + registers(8, 4) + "\n"
+	for i, mask := range []string{"0f0f0f0f", "00f000f0", "88888888"} {
+		text += fmt.Sprintf("MOVD $0x%s, R5\nVDUP R5, V%d.S4\n", mask, 28+i)
+	}
+	text += "MOVD $0x0705060403010200, R5\nVMOV R5, V31.D[0]\nMOVD $0x0f0d0e0c0b090a08, R5\nVMOV R5, V31.D[1]\n"
+	loop := load("R3", 0, 4)
+	for v := range 4 {
+		loop += fmt.Sprintf("VAND V28.B16, V%[1]d.B16, V20.B16\nVUSHR $4, V%[1]d.B16, V21.B16\nVADD V20.B16, V21.B16, V20.B16\nSADDLP8(20, 20)\nSADALP(%[2]d, 20)\n"+
+			"VTBL V31.B16, [V%[1]d.B16], V%[1]d.B16\nVUSHR $4, V%[1]d.S4, V20.S4\nVEOR V%[1]d.B16, V20.B16, V20.B16\nVAND V29.B16, V20.B16, V20.B16\n"+
+			"VEOR V20.B16, V%[1]d.B16, V%[1]d.B16\nVSHL $4, V20.S4, V20.S4\nVEOR V20.B16, V%[1]d.B16, V%[1]d.B16\nVEOR V30.B16, V%[1]d.B16, V%[1]d.B16\n", v, 8+v)
+	}
+	return routine{packSignature, lines(text) + "\nloop:\n" + lines(encoded(lines(loop)), "VST1 "+registers(0, 4)+", (R1)\nADD R2, R1\nSUBS $1, R0\nBNE loop",
+		"VST1 "+registers(8, 4)+", (R4)\nRET")}
 }
