@@ -88,23 +88,22 @@ func checkLoweredMemory(t *testing.T, name string, data []byte, engine xnnpack.E
 
 // methodMemory is the memory of a method after a run, in bytes.
 type methodMemory struct {
-	lowered   bool
-	planned   int64 // arenas and state
-	folded    int64 // constants computed at load
-	packed    int64
-	shared    int64 // working memory of delegates that they share
-	tables    int64 // and that they do not share
-	operators int64 // working memory of operators
-	released  int64 // of constants that nothing reads any more
+	lowered  bool
+	planned  int64 // arenas and state
+	folded   int64 // constants computed at load
+	packed   int64
+	scratch  int64 // working memory of operators and delegates
+	tables   int64 // that of delegates that they do not share, as they declare it
+	released int64 // of constants that nothing reads any more
 }
 
 func (m methodMemory) sum() int64 {
-	return m.planned + m.folded + m.packed + m.shared + m.tables + m.operators - m.released
+	return m.planned + m.folded + m.packed + m.scratch - m.released
 }
 
 func (m methodMemory) String() string {
-	return fmt.Sprintf("%d bytes: planned %d, folded %d, packed %d, scratch %d shared and %d not, operators %d, given back %d", m.sum(),
-		m.planned, m.folded, m.packed, m.shared, m.tables, m.operators, m.released)
+	return fmt.Sprintf("%d bytes: planned %d, folded %d, packed %d, scratch %d, tables %d, released %d", m.sum(),
+		m.planned, m.folded, m.packed, m.scratch, m.tables, m.released)
 }
 
 // methodMemories runs each method of a program once.
@@ -122,10 +121,17 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 			continue
 		}
 		runOnZeros(m)
-		r := methodMemory{lowered: m.shared.Lowered != nil && m.shared.Lowered.Accepted() > 0, planned: m.in.Plan().Bytes(), folded: m.shared.FoldedBytes(),
-			operators: m.in.OperatorBytes(), released: m.shared.Released}
-		for _, n := range m.shared.Needs {
-			r.packed, r.shared, r.tables = r.packed+n.PackedBytes, max(r.shared, n.Shared), r.tables+n.Scratch-n.Shared
+		report := m.Report()
+		r := methodMemory{lowered: report.Lowered != nil && report.Lowered.Accepted() > 0, planned: report.Plan.Bytes(),
+			scratch: m.Memory().Scratch, released: report.ReleasedBytes}
+		for i := range report.Folded {
+			r.folded += report.Folded[i].Bytes
+		}
+		for i := range report.Rewritten {
+			r.folded += report.Rewritten[i].Bytes
+		}
+		for _, d := range m.Delegates() {
+			r.packed, r.tables = r.packed+d.PackedBytes, r.tables+d.Scratch-d.Shared
 		}
 		list = append(list, r)
 		m.Close()
@@ -135,9 +141,9 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 
 // runOnZeros runs a method. Not all run on zeros; they stop at the same instruction.
 func runOnZeros(m *Method) {
-	for i, v := range m.shared.IR.Inputs {
-		if in := &m.shared.IR.Values[v]; in.Kind == tensor.KindTensor {
-			m.SetInput(i, tensor.New(in.Tensor.DType, in.Tensor.Sizes...))
+	for i, in := range m.Meta().Inputs {
+		if in.Kind == tensor.KindTensor {
+			m.SetInput(i, tensor.New(in.DType, in.Sizes...))
 		}
 	}
 	m.Execute(context.Background())

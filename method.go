@@ -204,7 +204,7 @@ func (m *Method) AttachArena(a *Arena) error {
 // MethodMemory is the memory of an instance, in bytes.
 type MethodMemory struct {
 	Planned int64 // arenas, state and outputs; of a method whose sizes vary, as far as calls have used them
-	Scratch int64 // working memory of delegates; of backends that do not measure it an upper estimate
+	Scratch int64 // working memory of operators, and of delegates: of backends that do not measure it an upper estimate
 }
 
 // Memory returns the memory of the method, and reports what has changed to observers. During a run it is that of the last look.

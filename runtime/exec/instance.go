@@ -57,9 +57,10 @@ type Instance struct {
 	rowsKnown map[string]error // results of CheckRows, by the sizes of the inputs
 	rowsKey   []byte
 
-	observed Watch
-	reported [2]atomic.Int64 // planned and scratch memory reported to observers
-	most     int             // bytes of the inputs of the largest call, after which that was looked at
+	observed  Watch
+	reported  [2]atomic.Int64 // planned and scratch memory reported to observers
+	operators atomic.Int64    // scratch of operators at the last look
+	most      int             // bytes of the inputs of the largest call, after which that was looked at
 
 	life atomic.Int32
 }
@@ -185,20 +186,19 @@ func (m *Instance) scratchBytes() int64 {
 	return own + shared
 }
 
-// Memory looks at the memory of the instance, and reports what has changed to observers. During a run it is that of the last look.
+// Memory looks at the memory of the instance, and reports what has changed to observers, of which operators' scratch is no part. During a
+// run it is that of the last look.
 func (m *Instance) Memory() (planned, scratch int64) {
 	if m.begin() == nil {
 		defer m.end()
 		m.reportMemory(&m.observed)
+		m.operators.Store(int64(m.ctx.ScratchBytes()))
 	}
-	return m.reported[0].Load(), m.reported[1].Load()
+	return m.reported[0].Load(), m.reported[1].Load() + m.operators.Load()
 }
 
 // Bytes returns the memory at the last look.
 func (m *Instance) Bytes() int64 { return m.reported[0].Load() + m.reported[1].Load() }
-
-// OperatorBytes returns the working memory of operators.
-func (m *Instance) OperatorBytes() int64 { return int64(m.ctx.ScratchBytes()) }
 
 // makeValues fills the value table.
 func (m *Instance) makeValues() {
