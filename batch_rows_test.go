@@ -72,10 +72,10 @@ func (w *rowed) check() error {
 			sizes[i][0] = n
 		}
 		if err := w.checkCall(list[0], list[1], sizes, n); err != nil {
-			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, exectest.Listing(list[0].in))
+			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, exectest.Listing(list[0].Report().Plan))
 		}
 		if err := w.checkBatch(list, sizes); err != nil {
-			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, exectest.Listing(list[0].in))
+			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, exectest.Listing(list[0].Report().Plan))
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func setInputs(m *Method, in []*tensor.Tensor) error {
 }
 
 func copiesOf(m *Method) (list []*tensor.Tensor, err error) {
-	for i := range m.shared.IR.Outputs {
+	for i := range m.NumOutputs() {
 		v, err := m.Output(i)
 		if err != nil {
 			return nil, err

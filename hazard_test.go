@@ -143,19 +143,21 @@ func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		ran += comparePoisoned(t, fmt.Sprintf("%s, plan %s", path, name), p)
+		n, _ := comparePoisoned(t, fmt.Sprintf("%s, plan %s", path, name), p)
+		ran += n
 		p.Close()
 	}
 	return ran
 }
 
-// comparePoisoned does that for an open program.
-func comparePoisoned(t *testing.T, name string, p *Program) (ran int) {
+// comparePoisoned does that for an open program, and counts the blocks of working memory in its plans.
+func comparePoisoned(t *testing.T, name string, p *Program) (ran, blocks int) {
 	t.Helper()
 	for _, method := range p.MethodNames() {
-		want, err := outputsOf(p, method, func(*Method) {})
+		want, n, err := outputsOf(p, method, nil)
+		blocks += n
 		for _, poison := range []byte{0xAA, 0xFF} { // 0xFF: NaN
-			got, poisonedErr := outputsOf(p, method, func(m *Method) { exectest.Poison(m.in, poison) })
+			got, _, poisonedErr := outputsOf(p, method, &poison)
 			if (err == nil) != (poisonedErr == nil) || !slices.Equal(got, want) {
 				t.Errorf("%s, method %s, poison %#x: got %.40x…, %v, want %.40x…, %v", name, method, poison, got, poisonedErr, want, err)
 			}
@@ -164,7 +166,7 @@ func comparePoisoned(t *testing.T, name string, p *Program) (ran int) {
 			ran++
 		}
 	}
-	return ran
+	return ran, blocks
 }
 
 // TestPoisonedRegions compares runs with and without overwritten dead bytes where the plan has places
@@ -187,12 +189,8 @@ func TestPoisonedRegions(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			ran += comparePoisoned(t, fmt.Sprintf("%s, plan %s", name, plan), p)
-			for i := range p.slots {
-				if done := p.slots[i].Ready(); done != nil {
-					blocks += len(done.Plan.Items) - len(done.IR.Storages)
-				}
-			}
+			n, b := comparePoisoned(t, fmt.Sprintf("%s, plan %s", name, plan), p)
+			ran, blocks = ran+n, blocks+b
 			p.Close()
 		}
 	}
@@ -201,38 +199,48 @@ func TestPoisonedRegions(t *testing.T) {
 	}
 }
 
-// outputsOf loads a method, runs it twice with the same inputs, and returns the outputs of both
-// runs.
-func outputsOf(p *Program, name string, prepare func(*Method)) (outputs []string, err error) {
+// outputsOf loads a method, runs it twice with the same inputs, dead bytes overwritten unless poison is nil, and returns the outputs of
+// both runs, and how many blocks of working memory its plan has.
+func outputsOf(p *Program, name string, poison *byte) (outputs []string, blocks int, err error) {
 	m, err := p.Load(context.Background(), name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer m.Close()
-	prepare(m)
+	plan := m.Report().Plan
+	blocks = len(plan.Items) - len(plan.Method.Storages)
+	ctx := context.Background()
+	if poison != nil {
+		g := exectest.NewGuard(plan, *poison)
+		if err := m.Observe(g); err != nil {
+			return nil, 0, err
+		}
+		defer func() { err = errors.Join(err, g.Fault) }()
+		ctx = g
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2 {
 		for i, in := range m.Meta().Inputs {
 			if x := in.NewTensor(); x != nil {
 				if err := m.SetInput(i, smallRandom(r, x)); err != nil {
-					return nil, err
+					return nil, 0, err
 				}
 			}
 		}
-		if err := m.Execute(context.Background()); err != nil {
-			return nil, err
+		if err := m.Execute(ctx); err != nil {
+			return nil, 0, err
 		}
 		for i := range m.NumOutputs() {
 			out, err := m.Output(i)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if out.Kind == tensor.KindTensor {
 				outputs = append(outputs, string(out.Tensor.Data))
 			}
 		}
 	}
-	return outputs, nil
+	return outputs, blocks, nil
 }
 
 // smallRandom returns a tensor like t of floats below 1 or integers below 2.

@@ -273,37 +273,41 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 	if err != nil {
 		return err
 	}
-	defer reference.program.Close()
+	defer reference.Program().Close()
 	defer reference.Close()
 	m, err := q.load(data, by)
 	if err != nil {
 		return err
 	}
-	defer m.program.Close()
+	defer m.Program().Close()
 	defer m.Close()
-	if n := len(m.in.Plan().Conflicts); n > 0 {
+	plan := m.Report().Plan
+	if n := len(plan.Conflicts); n > 0 {
 		return fmt.Errorf("%d conflicts in the plan of the file", n)
 	}
-	g := exectest.Poison(m.in, 0xAA)
+	g := exectest.NewGuard(plan, 0xAA)
+	if err := m.Observe(g); err != nil {
+		return err
+	}
 	for i, sizes := range q.calls {
-		want, refused := callSized(reference, sizes, q.seed+uint64(i))
-		got, err := callSized(m, sizes, q.seed+uint64(i))
+		want, refused := callSized(context.Background(), reference, sizes, q.seed+uint64(i))
+		got, err := callSized(g, m, sizes, q.seed+uint64(i))
 		switch {
 		case err != nil && refused == nil && bytes.Equal(data, q.from) && errors.Is(err, ErrInput):
 			refused, err = err, nil // nodes repeat sizes of 1 that operators refuse
 		case (err == nil) != (refused == nil):
-			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, exectest.Listing(m.in))
+			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, exectest.Listing(plan))
 		case err == nil:
-			err = errors.Join(compare(got, want), g.Written)
+			err = errors.Join(compare(got, want), g.Fault)
 		default:
-			err = g.Written
+			err = g.Fault
 		}
 		if refused != nil || i == 4 { // a new sequence
 			err = errors.Join(err, reference.Reset(), m.Reset())
 		}
 		q.count(3, 1)
 		if err != nil {
-			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, exectest.Listing(m.in))
+			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, exectest.Listing(plan))
 		}
 	}
 	return nil

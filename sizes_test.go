@@ -91,7 +91,8 @@ func (w way) load(file []byte) (*sizedMethod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
-	return &sizedMethod{w, live, exectest.Poison(live.in, 0xAA), programs[0], programs[1]}, nil
+	guard := exectest.NewGuard(live.Report().Plan, 0xAA)
+	return &sizedMethod{w, live, guard, programs[0], programs[1]}, live.Observe(guard)
 }
 
 // loadSized loads a program in several ways.
@@ -130,7 +131,7 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 		return err
 	}
 	for _, m := range list[1:] {
-		count(3, m.live.shared.Lowered.Accepted())
+		count(3, m.live.Report().Lowered.Accepted())
 	}
 	for call := range 6 {
 		sizes := s.sizesOf(r)
@@ -139,7 +140,7 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 		}
 		n, err := compareSized(list, sizes, seed+uint64(call))
 		if err != nil {
-			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, exectest.Listing(list[0].live.in), s.bounds, s.dims)
+			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, exectest.Listing(list[0].live.Report().Plan), s.bounds, s.dims)
 		}
 		count(1, 1)
 		count(2, 1-n)
@@ -156,9 +157,9 @@ func compareSized(list []*sizedMethod, sizes [][]int, seed uint64) (ran int, err
 		if err != nil {
 			return 0, fmt.Errorf("%s, new: %w", m.name, err)
 		}
-		a, errA := callSized(m.live, sizes, seed)
-		b, errB := callSized(fresh, sizes, seed)
-		if err := errors.Join(m.guard.Written, fresh.Close()); err != nil {
+		a, errA := callSized(m.guard, m.live, sizes, seed)
+		b, errB := callSized(context.Background(), fresh, sizes, seed)
+		if err := errors.Join(m.guard.Fault, fresh.Close()); err != nil {
 			return 0, fmt.Errorf("%s: %w", m.name, err)
 		}
 		if i == 0 {
@@ -187,8 +188,9 @@ func compareSized(list []*sizedMethod, sizes [][]int, seed uint64) (ran int, err
 
 // sizedTolerance is that of a program, relative to its largest number: codes of 8 bits may differ by one step.
 func sizedTolerance(m *Method) float64 {
-	for i := range m.shared.IR.Steps {
-		if strings.HasPrefix(m.shared.IR.StepName(&m.shared.IR.Steps[i]), "quantized") {
+	flow := m.Report().Plan.Method
+	for i := range flow.Steps {
+		if strings.HasPrefix(flow.StepName(&flow.Steps[i]), "quantized") {
 			return 0.4
 		}
 	}
@@ -196,7 +198,7 @@ func sizedTolerance(m *Method) float64 {
 }
 
 // callSized calls a method, and returns copies of its outputs.
-func callSized(m *Method, sizes [][]int, seed uint64) (outputs []*tensor.Tensor, err error) {
+func callSized(ctx context.Context, m *Method, sizes [][]int, seed uint64) (outputs []*tensor.Tensor, err error) {
 	r := rand.New(rand.NewPCG(seed, 12))
 	for i, in := range m.Meta().Inputs {
 		at := in.Sizes
@@ -212,10 +214,10 @@ func callSized(m *Method, sizes [][]int, seed uint64) (outputs []*tensor.Tensor,
 			return nil, err
 		}
 	}
-	if err := m.Execute(context.Background()); err != nil {
+	if err := m.Execute(ctx); err != nil {
 		return nil, err
 	}
-	for i := range m.shared.IR.Outputs {
+	for i := range m.NumOutputs() {
 		t := outputTensor(m, i)
 		c := tensor.Make(t.DType, t.Sizes, t.DimOrder, tensor.Static)
 		c.Bind(slices.Clone(t.Data))

@@ -401,6 +401,7 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64, compare func(g
 	}
 	defer p.Close()
 	r, mem, methods := rand.New(rand.NewPCG(seed, 32)), newKeptMemory(list), make([]*Method, len(list))
+	guards := make([]*exectest.Guard, len(list))
 	var first *Method
 	for _, i := range r.Perm(len(list)) {
 		m, err := p.Load(context.Background(), list[i].m.Name, WithStateOf(first))
@@ -409,7 +410,11 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64, compare func(g
 		}
 		defer m.Close()
 		methods[i], first = m, cmp.Or(first, m)
-		exectest.Poison(m.in, 0xAA)
+		g := exectest.NewGuard(m.Report().Plan, 0xAA)
+		if err := m.Observe(g); err != nil {
+			return 0, err
+		}
+		guards[i] = g
 		if l := m.Report().Lowered; l != nil {
 			regions += l.Accepted()
 		}
@@ -424,18 +429,18 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64, compare func(g
 			mem = newKeptMemory(list)
 		}
 		i := r.IntN(len(list))
-		got, want, err := callKept(methods[i], list[i], &mem, r)
+		got, want, err := callKept(guards[i], methods[i], list[i], &mem, r)
 		if err == nil {
-			err = compare(got, want)
+			err = errors.Join(compare(got, want), guards[i].Fault)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("call %d, method %s: %w\n%s", call, list[i].m.Name, err, exectest.Listing(methods[i].in))
+			return 0, fmt.Errorf("call %d, method %s: %w\n%s", call, list[i].m.Name, err, exectest.Listing(methods[i].Report().Plan))
 		}
 	}
 	return regions, nil
 }
 
-func callKept(m *Method, k *keeper, mem *keptMemory, r *rand.Rand) (got, want []float32, err error) {
+func callKept(ctx context.Context, m *Method, k *keeper, mem *keptMemory, r *rand.Rand) (got, want []float32, err error) {
 	var inputs [][]float64
 	for i, v := range k.m.Inputs {
 		x := m.Meta().Inputs[i].NewTensor()
@@ -449,7 +454,7 @@ func callKept(m *Method, k *keeper, mem *keptMemory, r *rand.Rand) (got, want []
 		}
 		inputs = append(inputs, numbers)
 	}
-	if err := m.Execute(context.Background()); err != nil {
+	if err := m.Execute(ctx); err != nil {
 		return nil, nil, err
 	}
 	return slices.Clone(tensor.Data[float32](outputTensor(m, 0))), mem.run(k, inputs), nil

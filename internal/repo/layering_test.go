@@ -42,7 +42,7 @@ var runtimeImports = map[string][]string{
 	"runtime/metrics":       {"runtime/trace"},
 	"runtime/pte":           nil,
 	"runtime/pte/tree":      {"runtime/pte"},
-	"runtime/exec/exectest": {"runtime/exec", "runtime/ir", "runtime/plan", "runtime/prepare", "runtime/pte"},
+	"runtime/exec/exectest": {"runtime/exec", "runtime/ir", "runtime/plan", "runtime/prepare", "runtime/pte", "runtime/trace"},
 	"runtime/pte/ptetest":   {"runtime/pte", "runtime/pte/tree"},
 }
 

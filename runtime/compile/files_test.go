@@ -112,15 +112,15 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	}
 	m, err := load(result.Data.Bytes(), plan.File)
 	if err != nil {
-		return 0, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.Instance))
+		return 0, fmt.Errorf("lowered: %w\n%s", err, reference.Listing())
 	}
 	if n := len(m.Plan().Conflicts); n > 0 {
-		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, exectest.Listing(m.Instance))
+		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, m.Listing())
 	}
-	exectest.Poison(m.Instance, 0xAA)
+	m.Poison(0xAA)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.Instance), exectest.Listing(reference.Instance))
+			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, m.Listing(), reference.Listing())
 		}
 	}
 	return result.Methods[0].Report.Accepted(), nil

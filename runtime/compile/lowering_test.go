@@ -54,13 +54,13 @@ func lowerMix(seed uint64) (n mixed, err error) {
 	}
 	m, err := load(mixOptions(mask(seed, share, hard), true))
 	if err != nil {
-		return n, fmt.Errorf("lowered: %w\n%s", err, exectest.Listing(reference.Instance))
+		return n, fmt.Errorf("lowered: %w\n%s", err, reference.Listing())
 	}
-	exectest.Poison(m.Instance, 0xAA)
-	exectest.Poison(reference.Instance, 0x55)
+	m.Poison(0xAA)
+	reference.Poison(0x55)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, exectest.Listing(m.Instance), exectest.Listing(reference.Instance))
+			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, m.Listing(), reference.Listing())
 		}
 	}
 	for i := range m.Prepared.Lowered.Regions {

@@ -29,7 +29,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 		}
 		naive := load(plan.Naive)
 		packed := load(plan.Own)
-		exectest.Poison(packed.Instance, 0xAA)
+		packed.Poison(0xAA)
 		for run := range 4 {
 			for _, m := range []*exectest.Method{naive, packed} {
 				if err := errors.Join(m.SetWords(run), m.Execute(context.Background())); err != nil {
@@ -41,7 +41,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 				for k := range want {
 					if got[k] != want[k] {
 						t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s",
-							seed, run, i, spec.Outputs[i], k, got[k], want[k], exectest.Listing(packed.Instance))
+							seed, run, i, spec.Outputs[i], k, got[k], want[k], packed.Listing())
 					}
 				}
 			}

@@ -406,34 +406,3 @@ func nameArgument(err error, sig *kernels.Signature) {
 		a.Name = sig.Args[a.Arg].Name
 	}
 }
-
-// Intercept calls around in place of each operator and delegate that a step calls; do calls it. It returns the arenas of the plan, and
-// memory outside of them, for checks of what steps read and write there.
-func (m *Instance) Intercept(around func(ctx context.Context, step int, do func(context.Context) error) error) [][]byte {
-	for i := range m.steps {
-		switch s := &m.steps[i]; s.kind {
-		case ir.KernelCall:
-			call := s.call
-			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
-				return around(context.Background(), i, func(context.Context) error { return call.Do(c) })
-			}, call.Args(), false)
-		case ir.DelegateCall:
-			s.unit = intercepted{s.unit, func(ctx context.Context, do func(context.Context) error) error { return around(ctx, i, do) }}
-		}
-	}
-	memory := slices.Clone(m.memory.arenas)
-	for _, b := range m.memory.heap {
-		memory = append(memory, b)
-	}
-	return memory
-}
-
-// intercepted is a unit whose calls are intercepted.
-type intercepted struct {
-	delegate.Unit
-	around func(ctx context.Context, do func(context.Context) error) error
-}
-
-func (u intercepted) Execute(ctx context.Context, args []*tensor.Value) error {
-	return u.around(ctx, func(ctx context.Context) error { return u.Unit.Execute(ctx, args) })
-}

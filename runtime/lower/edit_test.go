@@ -72,7 +72,7 @@ func (ed *editor) delegate(i int, s *ir.Step) {
 // harmless adds a computation whose result is not read.
 func (ed *editor) harmless(i int) {
 	if in := ed.m.Inputs[0]; ed.r.IntN(2) == 0 {
-		ed.e.Insert(i, ir.Step{Kind: ir.MoveCall, Args: []int{in, ed.like(in)}})
+		ed.e.Insert(i, ir.Step{Kind: ir.MoveCall, Args: []int{in, ed.like(in)}, Origin: ed.m.Steps[i].Origin})
 	}
 }
 
@@ -104,7 +104,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exectest.Poison(edited.Instance, 0xAA)
+		edited.Poison(0xAA)
 		compareFlows(t, seed, edited, original)
 	}
 	if changed < exectest.Seeds {
@@ -126,7 +126,7 @@ func compareFlows(t *testing.T, seed uint64, m, reference *exectest.Method) {
 			for k := range want {
 				if got[k] != want[k] {
 					t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s\nreference:\n%s",
-						seed, run, i, v, k, got[k], want[k], exectest.Listing(m.Instance), exectest.Listing(reference.Instance))
+						seed, run, i, v, k, got[k], want[k], m.Listing(), reference.Listing())
 				}
 			}
 		}
@@ -145,7 +145,7 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.Prepared.IR.Steps), len(m.Prepared.Folded), len(reference.Prepared.IR.Steps))
 		}
 		folded += len(m.Prepared.Folded)
-		exectest.Poison(m.Instance, 0xAA)
+		m.Poison(0xAA)
 		compareFlows(t, seed, m, reference)
 	}
 	if folded < exectest.Seeds {

@@ -256,18 +256,18 @@ func compareLowered(spec *pte.Method, seed uint64, counts map[string]int) error 
 		counts[w.Rewrite]++
 	}
 	counts[""]++
-	exectest.Poison(got.Instance, 0xAA)
+	got.Poison(0xAA)
 	for run := range 3 {
 		for _, m := range []*exectest.Method{want, got} {
 			setCubes(m, seed, run)
 			if err := m.Execute(context.Background()); err != nil {
-				return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("run %d: %v\n%s", run, err, exectest.Listing(m.Instance))}
+				return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("run %d: %v\n%s", run, err, m.Listing())}
 			}
 		}
 		for i := range spec.Outputs {
 			if a, b := got.Tensor(i).Data, want.Tensor(i).Data; !sameFloats(a, b) {
 				return &campaign.Finding{Kind: "difference", Message: fmt.Sprintf("run %d, output %d (value %d): got %v, want %v\n%s\nreference:\n%s",
-					run, i, spec.Outputs[i], tensor.View[float32](a), tensor.View[float32](b), exectest.Listing(got.Instance), exectest.Listing(want.Instance))}
+					run, i, spec.Outputs[i], tensor.View[float32](a), tensor.View[float32](b), got.Listing(), want.Listing())}
 			}
 		}
 	}

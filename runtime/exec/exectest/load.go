@@ -65,7 +65,7 @@ func (p *Program) Load(ctx context.Context, o exec.Options) (*Method, error) {
 
 func (p *Program) instance(ctx context.Context, prepared *prepare.Method, o exec.Options) (*Method, error) {
 	m, err := exec.New(ctx, nil, &p.exec, prepared, o)
-	return &Method{m, prepared, p.spec, p}, err
+	return &Method{Instance: m, Prepared: prepared, Spec: p.spec, of: p}, err
 }
 
 // Method is a loaded method.
@@ -74,7 +74,27 @@ type Method struct {
 	Prepared *prepare.Method
 	Spec     *pte.Method
 	of       *Program
+	guard    *Guard
 }
+
+// Poison overwrites dead bytes of the method in all runs that follow, which fail if a step writes them.
+func (m *Method) Poison(poison byte) {
+	m.guard = NewGuard(m.Plan(), poison)
+	if err := m.Observe(m.guard); err != nil {
+		panic(err)
+	}
+}
+
+// Execute runs the method.
+func (m *Method) Execute(ctx context.Context) error {
+	if m.guard == nil {
+		return m.Instance.Execute(ctx)
+	}
+	return errors.Join(m.Instance.Execute(m.guard), m.guard.Fault)
+}
+
+// Listing describes the steps and storages of the method.
+func (m *Method) Listing() string { return Listing(m.Plan()) }
 
 // Load makes an instance of a method without a file.
 func Load(spec *pte.Method, budget int64, o prepare.Options) (*Method, error) {
