@@ -1,4 +1,4 @@
-package etrun
+package etrun_test
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/await"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
 // slowBackend compiles payloads that add two tensors. Each compilation signals its start and waits
@@ -68,15 +70,17 @@ func delegated(name string) pte.Method {
 	return m
 }
 
-func slowProgram(t *testing.T, methods ...string) (*Program, *slowBackend) {
+func slowProgram(t *testing.T, methods ...string) (*etrun.Program, *slowBackend) {
 	t.Helper()
 	b := newSlowBackend(methods...)
 	var specs []pte.Method
 	for _, name := range methods {
 		specs = append(specs, delegated(name))
 	}
-	p := flowMethods(specs, WithDelegates(b))
-	p.pool = cpu.NewPool(1)
+	p, err := etrun.Parse(ptetest.Write(&pte.Program{Methods: specs}, ptetest.Layout{}), etrun.WithDelegates(b), etrun.WithThreads(1))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -90,7 +94,7 @@ func slowProgram(t *testing.T, methods ...string) (*Program, *slowBackend) {
 type loading struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
-	method *Method
+	method *etrun.Method
 	err    error
 	ended  time.Time
 	woken  chan time.Time // when another goroutine saw the same context end
@@ -108,7 +112,7 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-func beginLoad(p *Program, name string) *loading {
+func beginLoad(p *etrun.Program, name string) *loading {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	l := &loading{cancel: cancel, done: make(chan struct{}), woken: make(chan time.Time, 1), waits: make(chan struct{})}
 	go func() {
@@ -237,8 +241,8 @@ func TestFailedCompile(t *testing.T) {
 		}
 	}
 	b.proceed["m"] <- errPanic
-	if _, err := p.Load(context.Background(), "m"); !errors.Is(err, ErrPanic) {
-		t.Errorf("got %v, want %v", err, ErrPanic)
+	if _, err := p.Load(context.Background(), "m"); !errors.Is(err, etrun.ErrPanic) {
+		t.Errorf("got %v, want %v", err, etrun.ErrPanic)
 	}
 	b.proceed["m"] <- nil
 	b.proceed["m"] <- nil
@@ -301,14 +305,19 @@ func TestLoadHammer(t *testing.T) {
 
 // A load error names the file, the method and the code once each.
 func TestLoadErrorText(t *testing.T) {
-	p := flowMethods([]pte.Method{exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecB, exectest.VecA, exectest.VecB, exectest.VecB))})
-	p.files = []*file{{path: "model.pte"}}
-	_, err := p.Load(context.Background(), "")
+	data := ptetest.Write(&pte.Program{Methods: []pte.Method{exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecB, exectest.VecA,
+		exectest.VecB, exectest.VecB))}}, ptetest.Layout{})
+	p, err := etrun.OpenSource(t.Context(), etrun.Bytes("model.pte", data), etrun.WithOperatorSet(kernels.NewSet(exectest.WordOps)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	_, err = p.Load(t.Context(), "")
 	const want = `load: model.pte: method "forward": instruction 0 (test::add.out): out value 1 shares its bytes with argument value 1 [InvalidProgram 0x23]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if in, ok := errors.AsType[*InstructionError](err); !ok || strings.Count(in.Error(), "forward") != 1 {
+	if in, ok := errors.AsType[*etrun.InstructionError](err); !ok || strings.Count(in.Error(), "forward") != 1 {
 		t.Errorf("the instruction's error: %v", in)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -45,22 +46,22 @@ func TestSizes(t *testing.T) {
 // way is a way to run a program.
 type way struct {
 	name    string
-	options []Option
+	options []etrun.Option
 }
 
 // sizedWays returns the ways: without lowering first, then on each engine with one and two threads.
 func sizedWays() []way {
-	list := []way{{"operators", []Option{WithLowering(LowerOff), WithThreads(1),
-		WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})}}}
+	list := []way{{"operators", []etrun.Option{etrun.WithLowering(etrun.LowerOff), etrun.WithThreads(1),
+		etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})}}}
 	engines := []xnnpack.Engine{xnnpack.EngineGo}
 	if _, err := xnn.Open(xnntest.Path()); err == nil {
 		engines = append(engines, xnnpack.EngineNative)
 	}
 	for _, engine := range engines {
 		for threads := 1; threads <= 2; threads++ {
-			list = append(list, way{fmt.Sprintf("%s engine, %d threads", engine, threads), []Option{WithLowering(LowerAll),
-				WithThreads(threads),
-				WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})}})
+			list = append(list, way{fmt.Sprintf("%s engine, %d threads", engine, threads), []etrun.Option{etrun.WithLowering(etrun.LowerAll),
+				etrun.WithThreads(threads),
+				etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})}})
 		}
 	}
 	return list
@@ -69,9 +70,9 @@ func sizedWays() []way {
 // sizedMethod is a program loaded in one way: a method that stays, and a source of new ones.
 type sizedMethod struct {
 	way
-	live       *Method
+	live       *etrun.Method
 	guard      *exectest.Guard
-	own, fresh *Program
+	own, fresh *etrun.Program
 }
 
 func (m *sizedMethod) close() error {
@@ -79,9 +80,9 @@ func (m *sizedMethod) close() error {
 }
 
 func (w way) load(file []byte) (*sizedMethod, error) {
-	var programs [2]*Program
-	for i, mode := range []PlanMode{PlanOwn, PlanNaive} {
-		p, err := Parse(slices.Clone(file), slices.Concat(w.options, []Option{WithOperatorSet(sizedOps), WithPlan(mode)})...)
+	var programs [2]*etrun.Program
+	for i, mode := range []etrun.PlanMode{etrun.PlanOwn, etrun.PlanNaive} {
+		p, err := etrun.Parse(slices.Clone(file), slices.Concat(w.options, []etrun.Option{etrun.WithOperatorSet(sizedOps), etrun.WithPlan(mode)})...)
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +188,7 @@ func compareSized(list []*sizedMethod, sizes [][]int, seed uint64) (ran int, err
 }
 
 // sizedTolerance is that of a program, relative to its largest number: codes of 8 bits may differ by one step.
-func sizedTolerance(m *Method) float64 {
+func sizedTolerance(m *etrun.Method) float64 {
 	flow := m.Report().Plan.Method
 	for i := range flow.Steps {
 		if strings.HasPrefix(flow.StepName(&flow.Steps[i]), "quantized") {
@@ -198,7 +199,7 @@ func sizedTolerance(m *Method) float64 {
 }
 
 // callSized calls a method, and returns copies of its outputs.
-func callSized(ctx context.Context, m *Method, sizes [][]int, seed uint64) (outputs []*tensor.Tensor, err error) {
+func callSized(ctx context.Context, m *etrun.Method, sizes [][]int, seed uint64) (outputs []*tensor.Tensor, err error) {
 	r := rand.New(rand.NewPCG(seed, 12))
 	for i, in := range m.Meta().Inputs {
 		at := in.Sizes
@@ -218,7 +219,7 @@ func callSized(ctx context.Context, m *Method, sizes [][]int, seed uint64) (outp
 		return nil, err
 	}
 	for i := range m.NumOutputs() {
-		t := outputTensor(m, i)
+		t := tensorOf(m, i)
 		c := tensor.Make(t.DType, t.Sizes, t.DimOrder, tensor.Static)
 		c.Bind(slices.Clone(t.Data))
 		outputs = append(outputs, c)
@@ -292,7 +293,7 @@ var sizedCases = []struct {
 func TestSizedCases(t *testing.T) {
 	for _, c := range sizedCases {
 		t.Run(c.name, func(t *testing.T) {
-			file, err := os.ReadFile("testdata/" + c.file)
+			file, err := os.ReadFile(testdata(c.file))
 			if c.build != nil {
 				s := emptySized(rand.New(rand.NewPCG(1, 13)), 2)
 				s.bounds = []int{4, 5, 5}

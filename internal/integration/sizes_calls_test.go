@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"slices"

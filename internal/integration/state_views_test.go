@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -328,19 +329,19 @@ func (k *keeper) put(to, new int) {
 
 // keptWays are the ways to run a program: on operators, lowered at load and as a file, with each engine and plan.
 func keptWays() (list []way) {
-	plain := WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})
-	list = []way{{"operators", []Option{plain, WithLowering(LowerOff)}},
-		{"the file's plan", []Option{plain, WithLowering(LowerOff), WithPlan(PlanFile)}},
-		{"no repairs", []Option{plain, WithLowering(LowerRewrite), WithoutRepair(), WithPlan(PlanNaive)}}}
+	plain := etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})
+	list = []way{{"operators", []etrun.Option{plain, etrun.WithLowering(etrun.LowerOff)}},
+		{"the file's plan", []etrun.Option{plain, etrun.WithLowering(etrun.LowerOff), etrun.WithPlan(etrun.PlanFile)}},
+		{"no repairs", []etrun.Option{plain, etrun.WithLowering(etrun.LowerRewrite), etrun.WithoutRepair(), etrun.WithPlan(etrun.PlanNaive)}}}
 	engines := []xnnpack.Engine{xnnpack.EngineGo}
 	if _, err := xnn.Open(xnntest.Path()); err == nil {
 		engines = append(engines, xnnpack.EngineNative)
 	}
 	for _, engine := range engines {
-		by := WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})
-		list = append(list, way{fmt.Sprintf("%s engine", engine), []Option{by, WithLowering(LowerAll)}},
-			way{fmt.Sprintf("file, %s engine", engine), []Option{by, WithLowering(LowerOff), WithPlan(PlanFile)}},
-			way{fmt.Sprintf("file, lowered again, %s engine", engine), []Option{by, WithLowering(LowerAll)}})
+		by := etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})
+		list = append(list, way{fmt.Sprintf("%s engine", engine), []etrun.Option{by, etrun.WithLowering(etrun.LowerAll)}},
+			way{fmt.Sprintf("file, %s engine", engine), []etrun.Option{by, etrun.WithLowering(etrun.LowerOff), etrun.WithPlan(etrun.PlanFile)}},
+			way{fmt.Sprintf("file, lowered again, %s engine", engine), []etrun.Option{by, etrun.WithLowering(etrun.LowerAll)}})
 	}
 	return list
 }
@@ -395,16 +396,16 @@ func runKept(seed uint64, ways []way, count func(counter int, n int)) error {
 
 // compareKept calls the methods of a program in random order, and again after a reset.
 func compareKept(list []*keeper, file []byte, w way, seed uint64, compare func(got, want []float32) error) (regions int, err error) {
-	p, err := Parse(slices.Clone(file), append(slices.Clone(w.options), WithThreads(1))...)
+	p, err := etrun.Parse(slices.Clone(file), append(slices.Clone(w.options), etrun.WithThreads(1))...)
 	if err != nil {
 		return 0, err
 	}
 	defer p.Close()
-	r, mem, methods := rand.New(rand.NewPCG(seed, 32)), newKeptMemory(list), make([]*Method, len(list))
+	r, mem, methods := rand.New(rand.NewPCG(seed, 32)), newKeptMemory(list), make([]*etrun.Method, len(list))
 	guards := make([]*exectest.Guard, len(list))
-	var first *Method
+	var first *etrun.Method
 	for _, i := range r.Perm(len(list)) {
-		m, err := p.Load(context.Background(), list[i].m.Name, WithStateOf(first))
+		m, err := p.Load(context.Background(), list[i].m.Name, etrun.WithStateOf(first))
 		if err != nil {
 			return 0, err
 		}
@@ -440,7 +441,7 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64, compare func(g
 	return regions, nil
 }
 
-func callKept(ctx context.Context, m *Method, k *keeper, mem *keptMemory, r *rand.Rand) (got, want []float32, err error) {
+func callKept(ctx context.Context, m *etrun.Method, k *keeper, mem *keptMemory, r *rand.Rand) (got, want []float32, err error) {
 	var inputs [][]float64
 	for i, v := range k.m.Inputs {
 		x := m.Meta().Inputs[i].NewTensor()
@@ -457,5 +458,5 @@ func callKept(ctx context.Context, m *Method, k *keeper, mem *keptMemory, r *ran
 	if err := m.Execute(ctx); err != nil {
 		return nil, nil, err
 	}
-	return slices.Clone(tensor.Data[float32](outputTensor(m, 0))), mem.run(k, inputs), nil
+	return slices.Clone(tensor.Data[float32](tensorOf(m, 0))), mem.run(k, inputs), nil
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
@@ -31,7 +32,7 @@ import (
 // copiedMethods returns the digits program with further methods that are copies of its first one.
 func copiedMethods(t *testing.T, names ...string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/digits/portable.pte")
+	data, err := os.ReadFile(testdata("digits/portable.pte"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestSharedWeightsStay(t *testing.T) {
 	from := copiedMethods(t, "again", "more")
 	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
 	o := compile.Options{Backends: map[string]delegate.Backend{go1.ID(): go1}, Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}},
-		Operators: DefaultOperators(), Methods: []string{"forward", "again"}, All: true, Planned: math.MaxInt32}
+		Operators: etrun.DefaultOperators(), Methods: []string{"forward", "again"}, All: true, Planned: math.MaxInt32}
 	low, err := compile.Lower(context.Background(), from, o)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestSharedWeightsStay(t *testing.T) {
 	}
 	before := named(low.Data.Bytes())
 	q, err := compile.OpenQuantization(low.Data.Bytes(), compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1},
-		Operators: DefaultOperators(), Scheme: lowering.Scheme{Name: lowering.Dynamic8}, Methods: []string{"forward"}})
+		Operators: etrun.DefaultOperators(), Scheme: lowering.Scheme{Name: lowering.Dynamic8}, Methods: []string{"forward"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 	var floats [][]*tensor.Tensor
 	err = q.same(q.float, native, func(got, _ []*tensor.Tensor) error { floats = append(floats, got); return nil })
 	switch {
-	case errors.Is(err, ErrUnsupported): // the library computes a node wrongly on this processor
+	case errors.Is(err, etrun.ErrUnsupported): // the library computes a node wrongly on this processor
 		return nil
 	case err != nil:
 		return fmt.Errorf("native engine, floats: %w", err)
@@ -258,7 +259,7 @@ func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 		}
 		return q.nearly(got, want)
 	})
-	if err != nil && !errors.Is(err, ErrUnsupported) {
+	if err != nil && !errors.Is(err, etrun.ErrUnsupported) {
 		return fmt.Errorf("native engine: %w", err)
 	}
 	return nil
@@ -293,7 +294,7 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 		want, refused := callSized(context.Background(), reference, sizes, q.seed+uint64(i))
 		got, err := callSized(g, m, sizes, q.seed+uint64(i))
 		switch {
-		case err != nil && refused == nil && bytes.Equal(data, q.from) && errors.Is(err, ErrInput):
+		case err != nil && refused == nil && bytes.Equal(data, q.from) && errors.Is(err, etrun.ErrInput):
 			refused, err = err, nil // nodes repeat sizes of 1 that operators refuse
 		case (err == nil) != (refused == nil):
 			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, exectest.Listing(plan))
@@ -314,8 +315,8 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 }
 
 // load loads a program with the plan in its file.
-func (q *quantizedFile) load(data []byte, by delegate.Backend) (*Method, error) {
-	p, err := Parse(data, WithOperatorSet(sizedOps), WithThreads(1), WithLowering(LowerOff), WithPlan(PlanFile), WithDelegates(by))
+func (q *quantizedFile) load(data []byte, by delegate.Backend) (*etrun.Method, error) {
+	p, err := etrun.Parse(data, etrun.WithOperatorSet(sizedOps), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerOff), etrun.WithPlan(etrun.PlanFile), etrun.WithDelegates(by))
 	if err != nil {
 		return nil, err
 	}
@@ -446,5 +447,5 @@ func TestDivisors(t *testing.T) {
 func lowerGo(data []byte) (*compile.Result, error) {
 	by := xnnpack.Backend{Engine: xnnpack.EngineGo}
 	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by},
-		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: DefaultOperators(), All: true, Planned: math.MaxInt32})
+		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: etrun.DefaultOperators(), All: true, Planned: math.MaxInt32})
 }

@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"archive/zip"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -26,7 +27,7 @@ const smallExcess = 4 << 10
 var libraryExcess = map[string]int64{
 	"seeds.zip/seed_c_scalar/sdpa_portable.pte": 20 << 10,
 	"fresh/attention_cnn/portable.pte":          108 << 10,
-	"testdata/views/wide_view.pte":              1 << 10,
+	"views/wide_view.pte":                       1 << 10,
 }
 
 // TestLoweredMemory compares the memory of programs with and without lowering, for both engines.
@@ -42,7 +43,7 @@ func TestLoweredMemory(t *testing.T) {
 			}
 			lowered := 0
 			for name, data := range portablePrograms(t) {
-				lowered += checkLoweredMemory(t, name, data, engine, 0, WithLowering(LowerAll))
+				lowered += checkLoweredMemory(t, name, data, engine, 0, etrun.WithLowering(etrun.LowerAll))
 			}
 			if lowered < 20 {
 				t.Errorf("%d methods were lowered, want at least 20", lowered)
@@ -57,7 +58,7 @@ func TestLoweredMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 				name = path.Join(strings.Split(filepath.ToSlash(name), "/")[strings.Count(filepath.ToSlash(name), "/")-2:]...)
-				checkLoweredMemory(t, name, data, engine, share, WithLowering(LowerAuto))
+				checkLoweredMemory(t, name, data, engine, share, etrun.WithLowering(etrun.LowerAuto))
 			}
 		})
 	}
@@ -65,8 +66,8 @@ func TestLoweredMemory(t *testing.T) {
 
 // checkLoweredMemory returns the number of methods that are lowered. A share of n allows an n-th of
 // the memory without lowering more.
-func checkLoweredMemory(t *testing.T, name string, data []byte, engine xnnpack.Engine, share int64, lowering ...Option) (lowered int) {
-	plain, now := methodMemories(t, name, data, engine, WithLowering(LowerRewrite)), methodMemories(t, name, data, engine, lowering...)
+func checkLoweredMemory(t *testing.T, name string, data []byte, engine xnnpack.Engine, share int64, lowering ...etrun.Option) (lowered int) {
+	plain, now := methodMemories(t, name, data, engine, etrun.WithLowering(etrun.LowerRewrite)), methodMemories(t, name, data, engine, lowering...)
 	for i := range plain {
 		if !now[i].lowered {
 			continue
@@ -107,9 +108,9 @@ func (m methodMemory) String() string {
 }
 
 // methodMemories runs each method of a program once.
-func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engine, options ...Option) (list []methodMemory) {
+func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engine, options ...etrun.Option) (list []methodMemory) {
 	t.Helper()
-	p, err := Parse(data, append([]Option{WithDelegates(xnnpack.Backend{Engine: engine}, ethosu.Backend{}), WithThreads(1)}, options...)...)
+	p, err := etrun.Parse(data, append([]etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: engine}, ethosu.Backend{}), etrun.WithThreads(1)}, options...)...)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -140,7 +141,7 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 }
 
 // runOnZeros runs a method. Not all run on zeros; they stop at the same instruction.
-func runOnZeros(m *Method) {
+func runOnZeros(m *etrun.Method) {
 	for i, in := range m.Meta().Inputs {
 		if in.Kind == tensor.KindTensor {
 			m.SetInput(i, tensor.New(in.DType, in.Sizes...))
@@ -153,7 +154,7 @@ func runOnZeros(m *Method) {
 func portablePrograms(t *testing.T) map[string][]byte {
 	t.Helper()
 	list := make(map[string][]byte)
-	for _, name := range []string{"testdata/lowering/seeds.zip", "testdata/lowering/delegates.zip"} {
+	for _, name := range []string{testdata("lowering/seeds.zip"), testdata("lowering/delegates.zip")} {
 		archive, err := zip.OpenReader(name)
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +170,7 @@ func portablePrograms(t *testing.T) map[string][]byte {
 			}
 		}
 	}
-	files, err := filepath.Glob("testdata/*/*.pte")
+	files, err := filepath.Glob(testdata("*/*.pte"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func portablePrograms(t *testing.T) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list[filepath.ToSlash(name)] = data
+		list[path.Join(path.Base(path.Dir(filepath.ToSlash(name))), filepath.Base(name))] = data
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -18,21 +19,21 @@ import (
 func TestBoundMemoryEqualsCopies(t *testing.T) {
 	for seed := range uint64(60) {
 		spec := exectest.NewWords(rand.New(rand.NewPCG(seed, 1)))
-		own := loadFlow(t, spec, PlanOwn)
-		bound := loadFlow(t, spec, PlanOwn, WithBoundInputs(), WithBoundOutputs())
-		if err := bound.Execute(context.Background()); !errors.Is(err, ErrInput) {
+		own := loadFlow(t, spec)
+		bound := loadFlow(t, spec, etrun.WithBoundInputs(), etrun.WithBoundOutputs())
+		if err := bound.Execute(context.Background()); !errors.Is(err, etrun.ErrInput) {
 			t.Fatalf("seed %d: execute without memory: %v", seed, err)
 		}
 		for run := range 2 {
 			setFlowInputs(t, own, run)
 			bindLike(t, bound, run, spec)
-			for _, m := range []*Method{own, bound} {
+			for _, m := range []*etrun.Method{own, bound} {
 				if err := m.Execute(context.Background()); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}
 			for i := range spec.Outputs {
-				got, want := outputTensor(bound, i).Data, outputTensor(own, i).Data
+				got, want := tensorOf(bound, i).Data, tensorOf(own, i).Data
 				if string(got) != string(want) {
 					t.Fatalf("seed %d, run %d, output %d: got %v, want %v", seed, run, i, got, want)
 				}
@@ -47,13 +48,13 @@ func TestBoundAndCopiedInputs(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		spec := exectest.NewWords(r)
+		own, mixed := loadFlow(t, spec), loadFlow(t, spec)
 		spec.Name = "forward"
-		own, mixed := loadFlow(t, spec, PlanOwn), loadFlow(t, spec, PlanOwn)
-		reusing, err := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn), WithReusableInputs()).Load(context.Background(), "forward")
+		reusing, err := loadMethod(t, *spec, etrun.WithPlan(etrun.PlanOwn), etrun.WithReusableInputs())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range []*Method{mixed, reusing} {
+		for _, m := range []*etrun.Method{mixed, reusing} {
 			if err := errors.Join(own.Reset(), bindSome(r, m, own)); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -62,7 +63,7 @@ func TestBoundAndCopiedInputs(t *testing.T) {
 }
 
 // bindSome runs m, with some inputs bound, like own.
-func bindSome(r *rand.Rand, m, own *Method) error {
+func bindSome(r *rand.Rand, m, own *etrun.Method) error {
 	var bound []*tensor.Tensor
 	var was [][]byte
 	for run := range 6 {
@@ -79,7 +80,7 @@ func bindSome(r *rand.Rand, m, own *Method) error {
 			return err
 		}
 		for i := range own.Meta().Outputs {
-			if got, want := outputTensor(m, i).Data, outputTensor(own, i).Data; string(got) != string(want) {
+			if got, want := tensorOf(m, i).Data, tensorOf(own, i).Data; string(got) != string(want) {
 				return fmt.Errorf("run %d, output %d: got %v, want %v", run, i, got, want)
 			}
 		}
@@ -102,16 +103,16 @@ func bindSome(r *rand.Rand, m, own *Method) error {
 
 // TestBindOwnMemory binds outputs of a method as its inputs, as one feeds results back.
 func TestBindOwnMemory(t *testing.T) {
-	m := loadFlow(t, exectest.NewWords(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	m := loadFlow(t, exectest.NewWords(rand.New(rand.NewPCG(1, 1))))
 	setFlowInputs(t, m, 0)
 	if err := m.Execute(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range m.Meta().Outputs {
 		for k := range m.Meta().Inputs {
-			if out := outputTensor(m, i); len(out.Data) > 0 && out.DType == m.Meta().Inputs[k].DType {
-				if err := m.BindInput(k, out); !errors.Is(err, ErrInput) {
-					t.Errorf("input %d bound to output %d: got %v, want %v", k, i, err, ErrInput)
+			if out := tensorOf(m, i); len(out.Data) > 0 && out.DType == m.Meta().Inputs[k].DType {
+				if err := m.BindInput(k, out); !errors.Is(err, etrun.ErrInput) {
+					t.Errorf("input %d bound to output %d: got %v, want %v", k, i, err, etrun.ErrInput)
 				}
 			}
 		}
@@ -121,7 +122,7 @@ func TestBindOwnMemory(t *testing.T) {
 // TestResetUnbinds checks that Reset ends the bindings of inputs, so that the memory of one caller of
 // a pool is not reachable for the next.
 func TestResetUnbinds(t *testing.T) {
-	m := loadFlow(t, exectest.NewWords(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	m := loadFlow(t, exectest.NewWords(rand.New(rand.NewPCG(1, 1))))
 	var bound, was []*tensor.Tensor
 	for i, in := range m.Meta().Inputs {
 		bound, was = append(bound, flowInput(&in, i, 0)), append(was, flowInput(&in, i, 0))
@@ -145,7 +146,7 @@ func TestBindInputsOfOneStorage(t *testing.T) {
 	for seed := range uint64(60) {
 		spec := exectest.NewWords(rand.New(rand.NewPCG(seed, 4)))
 		spec.Inputs = append(spec.Inputs, spec.Inputs[0])
-		m := loadFlow(t, spec, PlanOwn)
+		m := loadFlow(t, spec)
 		metas := m.Meta().Inputs
 		for i := range metas {
 			if err := m.BindInput(i, flowInput(&metas[i], 0, i)); err != nil {
@@ -159,17 +160,8 @@ func TestBindInputsOfOneStorage(t *testing.T) {
 	}
 }
 
-// outputTensor returns an output that must exist and be a tensor.
-func outputTensor(m *Method, i int) *tensor.Tensor {
-	v, err := m.Output(i)
-	if err != nil {
-		panic(err)
-	}
-	return v.Tensor
-}
-
 // bindLike binds new memory: the inputs of a run, and space for outputs.
-func bindLike(t *testing.T, bound *Method, run int, spec *pte.Method) {
+func bindLike(t *testing.T, bound *etrun.Method, run int, spec *pte.Method) {
 	t.Helper()
 	for i, in := range bound.Meta().Inputs {
 		if err := bound.BindInput(i, flowInput(&in, i, run)); err != nil {
@@ -181,7 +173,7 @@ func bindLike(t *testing.T, bound *Method, run int, spec *pte.Method) {
 		if bound.CanBindOutput(i) && err != nil {
 			t.Fatal(err)
 		}
-		if _, refused := errors.AsType[*OutputError](err); !bound.CanBindOutput(i) && !refused {
+		if _, refused := errors.AsType[*etrun.OutputError](err); !bound.CanBindOutput(i) && !refused {
 			t.Fatalf("output %d, which is not bound: %v", i, err)
 		}
 	}
@@ -194,21 +186,45 @@ func TestBoundMemoryRefused(t *testing.T) {
 	whole := *spec.Values[exectest.VecA].Tensor
 	whole.Dynamism = tensor.DynamicBound
 	spec.Values[exectest.VecA].Tensor = &whole
-	m := loadFlow(t, &spec, PlanOwn, WithBoundInputs(), WithBoundOutputs())
+	m := loadFlow(t, &spec, etrun.WithBoundInputs(), etrun.WithBoundOutputs())
 	bytes := tensor.AlignedBytes(8*exectest.Len + 8)
 	odd := tensor.Make(tensor.Int64, []int{exectest.Len}, nil, tensor.Static)
 	odd.Bind(bytes[1:])
 	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, exectest.Len-1), "odd": odd} {
-		if err := m.BindInput(0, x); !errors.Is(err, ErrInput) {
+		if err := m.BindInput(0, x); !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%s input: %v", name, err)
 		}
 	}
 	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, exectest.Len-1), "odd": odd, "no": nil, "other": tensor.New(tensor.Float32, exectest.Len)} {
-		if err := m.BindOutput(0, x); !errors.Is(err, ErrInput) {
+		if err := m.BindOutput(0, x); !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%s output: %v", name, err)
 		}
 	}
 	if err := errors.Join(m.BindOutput(0, tensor.New(tensor.Int64, exectest.Len)), m.BindInput(0, tensor.New(tensor.Int64, exectest.Len)), m.Execute(context.Background())); err != nil {
 		t.Error(err)
 	}
+}
+
+// loadFlow loads a random method with its own plan.
+func loadFlow(t *testing.T, spec *pte.Method, options ...etrun.MethodOption) *etrun.Method {
+	t.Helper()
+	named := *spec
+	named.Name = "forward"
+	return loadState(t, openMethods(t, []pte.Method{named}, etrun.WithPlan(etrun.PlanOwn)), "", options...)
+}
+
+func setFlowInputs(t *testing.T, m *etrun.Method, run int) {
+	t.Helper()
+	for i, in := range m.Meta().Inputs {
+		if err := m.SetInput(i, flowInput(&in, i, run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// flowInput returns the value of input i in a run.
+func flowInput(in *etrun.ValueMeta, i, run int) *tensor.Tensor {
+	x := in.NewTensor()
+	exectest.FillWords(x, i, run)
+	return x
 }

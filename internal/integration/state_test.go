@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
@@ -30,12 +31,12 @@ func stateMethod(name string, buffers ...string) pte.Method {
 
 // TestSharedState makes a method use the state of another one, and an additional buffer.
 func TestSharedState(t *testing.T) {
-	p := flowMethods([]pte.Method{stateMethod("first", "a"), stateMethod("second", "a", "b"), stateMethod("third", "b")})
+	p := openMethods(t, []pte.Method{stateMethod("first", "a"), stateMethod("second", "a", "b"), stateMethod("third", "b")})
 	first := loadState(t, p, "first")
-	second := loadState(t, p, "second", WithStateOf(first))
-	third := loadState(t, p, "third", WithStateOf(second))
+	second := loadState(t, p, "second", etrun.WithStateOf(first))
+	third := loadState(t, p, "third", etrun.WithStateOf(second))
 	for i, s := range []struct {
-		m    *Method
+		m    *etrun.Method
 		want []int64
 	}{
 		{first, []int64{5*1 + 10}},
@@ -56,22 +57,22 @@ func TestSharedState(t *testing.T) {
 	// A method that uses state keeps the other users of that state busy.
 	during(t, first, func() {
 		for name, err := range map[string]error{"Execute": third.Execute(context.Background()), "Reset": third.Reset()} {
-			if !errors.Is(err, ErrBusy) {
+			if !errors.Is(err, etrun.ErrBusy) {
 				t.Errorf("%s while the state is in use: %v", name, err)
 			}
 		}
 	})
 	runState(t, third)
-	other := flowMethods([]pte.Method{stateMethod("first", "a")})
-	if _, err := other.Load(context.Background(), "first", WithStateOf(first)); !errors.Is(err, ErrInput) {
+	other := openMethods(t, []pte.Method{stateMethod("first", "a")})
+	if _, err := other.Load(context.Background(), "first", etrun.WithStateOf(first)); !errors.Is(err, etrun.ErrInput) {
 		t.Errorf("state of another program: %v", err)
 	}
 }
 
 // TestCopyState checks that a copy continues as its source does, and independently.
 func TestCopyState(t *testing.T) {
-	for _, mode := range []Lowering{LowerRewrite, LowerVerify} {
-		p := flowMethods([]pte.Method{stateMethod("first", "a", ""), stateMethod("second", "a", "")}, WithLowering(mode))
+	for _, mode := range []etrun.Lowering{etrun.LowerRewrite, etrun.LowerVerify} {
+		p := openMethods(t, []pte.Method{stateMethod("first", "a", ""), stateMethod("second", "a", "")}, etrun.WithLowering(mode))
 		from, to := loadState(t, p, "first"), loadState(t, p, "first")
 		runState(t, from)
 		if err := to.CopyState(from); err != nil {
@@ -99,7 +100,7 @@ func TestCopyState(t *testing.T) {
 		other := loadState(t, p, "second")
 		during(t, from, func() {
 			for name, c := range map[string]struct{ got, want error }{
-				"a running method": {to.CopyState(from), ErrBusy}, "another method": {to.CopyState(other), ErrInput}, "itself": {to.CopyState(to), nil},
+				"a running method": {to.CopyState(from), etrun.ErrBusy}, "another method": {to.CopyState(other), etrun.ErrInput}, "itself": {to.CopyState(to), nil},
 			} {
 				if !errors.Is(c.got, c.want) {
 					t.Errorf("state of %s: got %v, want %v", name, c.got, c.want)
@@ -110,7 +111,7 @@ func TestCopyState(t *testing.T) {
 }
 
 // during calls do while a method runs.
-func during(t *testing.T, m *Method, do func()) {
+func during(t *testing.T, m *etrun.Method, do func()) {
 	t.Helper()
 	calls := 0
 	err := m.Observe(trace.Func{Kinds: 1 << trace.Begin, Do: func(*trace.Event) { calls++; do() }})
@@ -120,7 +121,17 @@ func during(t *testing.T, m *Method, do func()) {
 	}
 }
 
-func loadState(t *testing.T, p *Program, name string, options ...MethodOption) *Method {
+// openMethods is withMethods of a program that must open.
+func openMethods(t *testing.T, specs []pte.Method, options ...etrun.Option) *etrun.Program {
+	t.Helper()
+	p, err := withMethods(t, specs, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func loadState(t *testing.T, p *etrun.Program, name string, options ...etrun.MethodOption) *etrun.Method {
 	t.Helper()
 	m, err := p.Load(context.Background(), name, options...)
 	if err != nil {
@@ -130,14 +141,14 @@ func loadState(t *testing.T, p *Program, name string, options ...MethodOption) *
 }
 
 // runState runs a method on tens and returns the first element of each buffer.
-func runState(t *testing.T, m *Method) (first []int64) {
+func runState(t *testing.T, m *etrun.Method) (first []int64) {
 	t.Helper()
 	err := errors.Join(m.SetInput(0, tensor.Of([]int64{10, 10, 10, 10}, exectest.Len)), m.Execute(context.Background()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range m.NumOutputs() {
-		first = append(first, tensor.Data[int64](outputTensor(m, i))[0])
+		first = append(first, tensor.Data[int64](tensorOf(m, i))[0])
 	}
 	return first
 }
@@ -158,8 +169,8 @@ func TestInputsSurvive(t *testing.T) {
 		{"freed", unbounded, false},
 	} {
 		for name, mode := range everyPlan {
-			m := loadState(t, flowMethods([]pte.Method{tt.spec}, WithPlan(mode)), "")
-			if err := Set(m, 0, []int64{1, 2, 3, 4}); err != nil {
+			m := loadState(t, openMethods(t, []pte.Method{tt.spec}, etrun.WithPlan(mode)), "")
+			if err := etrun.Set(m, 0, []int64{1, 2, 3, 4}); err != nil {
 				t.Fatal(err)
 			}
 			var first []int64
@@ -167,7 +178,7 @@ func TestInputsSurvive(t *testing.T) {
 				if err := m.Execute(context.Background()); err != nil {
 					t.Fatalf("%s, run %d: %v", tt.name, run, err)
 				}
-				got, err := Get[int64](m, 0)
+				got, err := etrun.Get[int64](m, 0)
 				if run == 0 {
 					first = slices.Clone(got)
 				}
@@ -176,13 +187,13 @@ func TestInputsSurvive(t *testing.T) {
 				}
 			}
 		}
-		m := loadState(t, flowMethods([]pte.Method{tt.spec}, WithPlan(PlanNaive), WithReusableInputs()), "")
+		m := loadState(t, openMethods(t, []pte.Method{tt.spec}, etrun.WithPlan(etrun.PlanNaive), etrun.WithReusableInputs()), "")
 		for range 2 {
-			if err := errors.Join(Set(m, 0, []int64{1, 2, 3, 4}), m.Execute(context.Background())); err != nil {
+			if err := errors.Join(etrun.Set(m, 0, []int64{1, 2, 3, 4}), m.Execute(context.Background())); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := m.Execute(context.Background()); (err == nil) != tt.again || err != nil && !errors.Is(err, ErrInput) {
+		if err := m.Execute(context.Background()); (err == nil) != tt.again || err != nil && !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%s, bytes used again: %v", tt.name, err)
 		}
 	}
@@ -196,13 +207,13 @@ func TestElementsInLogicalOrder(t *testing.T) {
 		turned.Sizes, turned.DimOrder = []int{2, 2}, []uint8{1, 0}
 		spec.Values[v].Tensor = &turned
 	}
-	m := loadState(t, flowMethods([]pte.Method{spec}), "")
+	m := loadState(t, openMethods(t, []pte.Method{spec}), "")
 	for range 2 {
-		got, err := Run[int64](context.Background(), m, []int64{1, 2, 3, 4})
+		got, err := etrun.Run[int64](context.Background(), m, []int64{1, 2, 3, 4})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, x := range tensor.Data[int64](outputTensor(m, 0)) {
+		for i, x := range tensor.Data[int64](tensorOf(m, 0)) {
 			if want := []int64{1, 3, 2, 4}[i]; x%5 != want%5 {
 				t.Errorf("element %d in memory is %d", i, x)
 			}
@@ -231,10 +242,10 @@ func TestResetForgets(t *testing.T) {
 	spec.Operators = []pte.Operator{{Name: "test::draw", Overload: "out"}}
 	spec.Values = append(spec.Values, pte.Value{})
 	spec.Inputs = append(spec.Inputs, len(spec.Values)-1)
-	m := loadState(t, flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{draw}))), "")
+	m := loadState(t, openMethods(t, []pte.Method{spec}, etrun.WithOperatorSet(kernels.NewSet([]kernels.Op{draw}))), "")
 	var first, second []int64
 	for _, draws := range []*[]int64{&first, &second} {
-		got, err := Run[int64](context.Background(), m, []int64{1, 2, 3, 4}, 7)
+		got, err := etrun.Run[int64](context.Background(), m, []int64{1, 2, 3, 4}, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -86,8 +87,8 @@ func TestStateInPayload(t *testing.T) {
 		"a state with an effect":         {zeros, nil, false, add, false},
 	} {
 		data := weightState(t, c.constant, c.initial, c.inPayload, c.change)
-		by := WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})
-		p, err := Parse(data, by)
+		by := etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})
+		p, err := etrun.Parse(data, by)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,10 +104,10 @@ func TestStateInPayload(t *testing.T) {
 		}
 		m.Close()
 		p.Close()
-		if p, err = Parse(data, by, WithStrictPlan()); err != nil {
+		if p, err = etrun.Parse(data, by, etrun.WithStrictPlan()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Load(context.Background(), ""); errors.Is(err, ErrFormat) != c.suspect {
+		if _, err := p.Load(context.Background(), ""); errors.Is(err, etrun.ErrFormat) != c.suspect {
 			t.Errorf("%s, strict: got %v", name, err)
 		}
 		p.Close()

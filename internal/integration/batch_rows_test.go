@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/opclass"
@@ -53,12 +54,12 @@ type rowed struct {
 }
 
 func (w *rowed) check() error {
-	p, err := Parse(w.file(), slices.Concat(w.options, []Option{WithOperatorSet(sizedOps)})...)
+	p, err := etrun.Parse(w.file(), slices.Concat(w.options, []etrun.Option{etrun.WithOperatorSet(sizedOps)})...)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	var list [4]*Method
+	var list [4]*etrun.Method
 	for i := range list {
 		if list[i], err = p.Load(context.Background(), ""); err != nil {
 			return err
@@ -95,7 +96,7 @@ func (w *rowed) inputs(sizes [][]int, seed uint64) (list []*tensor.Tensor) {
 }
 
 // checkCall compares a call of n rows with calls of each.
-func (w *rowed) checkCall(m, alone *Method, sizes [][]int, n int) error {
+func (w *rowed) checkCall(m, alone *etrun.Method, sizes [][]int, n int) error {
 	w.count(1, 1)
 	in := w.inputs(sizes, w.seed)
 	together, err := callInputs(m, in)
@@ -133,7 +134,7 @@ func rowOf(x *tensor.Tensor, row, n int) *tensor.Tensor {
 }
 
 // callInputs runs a method, and returns copies of its outputs.
-func callInputs(m *Method, in []*tensor.Tensor) (outputs []*tensor.Tensor, err error) {
+func callInputs(m *etrun.Method, in []*tensor.Tensor) (outputs []*tensor.Tensor, err error) {
 	if err := setInputs(m, in); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func callInputs(m *Method, in []*tensor.Tensor) (outputs []*tensor.Tensor, err e
 	return copiesOf(m)
 }
 
-func setInputs(m *Method, in []*tensor.Tensor) error {
+func setInputs(m *etrun.Method, in []*tensor.Tensor) error {
 	for i, x := range in {
 		if err := m.SetInput(i, x); err != nil {
 			return err
@@ -152,7 +153,7 @@ func setInputs(m *Method, in []*tensor.Tensor) error {
 	return nil
 }
 
-func copiesOf(m *Method) (list []*tensor.Tensor, err error) {
+func copiesOf(m *etrun.Method) (list []*tensor.Tensor, err error) {
 	for i := range m.NumOutputs() {
 		v, err := m.Output(i)
 		if err != nil {
@@ -169,7 +170,7 @@ func copiesOf(m *Method) (list []*tensor.Tensor, err error) {
 }
 
 // checkBatch runs three instances of one row each in a batch, and compares them with calls of another one.
-func (w *rowed) checkBatch(list [4]*Method, sizes [][]int) error {
+func (w *rowed) checkBatch(list [4]*etrun.Method, sizes [][]int) error {
 	one := make([][]int, len(sizes))
 	for i := range sizes {
 		one[i] = append([]int{1}, sizes[i][1:]...)
@@ -202,7 +203,7 @@ func (w *rowed) checkBatch(list [4]*Method, sizes [][]int) error {
 		return err
 	}
 	for k := range min(n, b.Rows()) {
-		if _, other := errors.AsType[*BatchError](errs[k]); other {
+		if _, other := errors.AsType[*etrun.BatchError](errs[k]); other {
 			continue
 		}
 		if errs[k] != nil {
@@ -351,7 +352,7 @@ func TestEqualOperands(t *testing.T) {
 		found := 0
 		equalOperands(name, sig, func(s *sized) {
 			found++
-			w := &rowed{s, way{name, []Option{WithLowering(LowerOff)}}, 1, true, func(counter, n int) {
+			w := &rowed{s, way{name, []etrun.Option{etrun.WithLowering(etrun.LowerOff)}}, 1, true, func(counter, n int) {
 				if counter == 3 {
 					batches += n
 				}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun
+package integration
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -153,13 +154,13 @@ func (mem *keptMemory) call(k *keeper, op string, args []int) {
 func quantizeKept(list []*keeper, lowered []byte, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 33))
 	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
-	q, err := compile.OpenQuantization(lowered, compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1}, Operators: DefaultOperators(),
+	q, err := compile.OpenQuantization(lowered, compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1}, Operators: etrun.DefaultOperators(),
 		Scheme: lowering.Scheme{Name: lowering.SchemeNames[r.IntN(len(lowering.SchemeNames))], All: true, Group: 32}})
 	if err != nil {
 		return err
 	}
 	run := func(file []byte, by delegate.Backend, compare func(got, want []float32) error) error {
-		_, err := compareKept(list, file, way{"", []Option{WithDelegates(by), WithLowering(LowerOff), WithPlan(PlanFile)}}, seed, compare)
+		_, err := compareKept(list, file, way{"", []etrun.Option{etrun.WithDelegates(by), etrun.WithLowering(etrun.LowerOff), etrun.WithPlan(etrun.PlanFile)}}, seed, compare)
 		return err
 	}
 	for _, by := range []delegate.Backend{q.Calibrating(), q.Measuring()} {

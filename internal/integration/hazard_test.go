@@ -1,4 +1,4 @@
-package etrun
+package integration
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -19,13 +20,11 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-var everyPlan = map[string]PlanMode{"auto": PlanAuto, "file": PlanFile, "own": PlanOwn, "naive": PlanNaive}
-
 // twoConds is y = p ? x + 1.5 : 2.5x, then z = q ? x + 3.5 : 4.5x, then y + z. The second condition
 // must not overwrite the result of the first.
 func twoConds(t *testing.T) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/pte/two_conds.pte")
+	data, err := os.ReadFile(testdata("pte/two_conds.pte"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,9 +32,9 @@ func twoConds(t *testing.T) []byte {
 }
 
 // checkTwoConds runs the program in all combinations of its predicates, twice.
-func checkTwoConds(t *testing.T, data []byte, options ...Option) *Method {
+func checkTwoConds(t *testing.T, data []byte, options ...etrun.Option) *etrun.Method {
 	t.Helper()
-	p, err := Parse(data, options...)
+	p, err := etrun.Parse(data, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +52,7 @@ func checkTwoConds(t *testing.T, data []byte, options ...Option) *Method {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tensor.Data[float32](outputTensor(m, 0)); !slices.Equal(got, want) {
+			if got := tensor.Data[float32](tensorOf(m, 0)); !slices.Equal(got, want) {
 				t.Errorf("%v: got %v, want %v", c, got, want)
 			}
 		}
@@ -67,7 +66,7 @@ var twoCondsAnswers = map[struct{ p, q bool }][]float32{
 
 func TestSequentialConditions(t *testing.T) {
 	for name, mode := range everyPlan {
-		t.Run(name, func(t *testing.T) { checkTwoConds(t, twoConds(t), WithPlan(mode)) })
+		t.Run(name, func(t *testing.T) { checkTwoConds(t, twoConds(t), etrun.WithPlan(mode)) })
 	}
 }
 
@@ -90,7 +89,7 @@ func TestOverlappingPlan(t *testing.T) {
 	data, y, z := overlapping(t)
 	for name, mode := range everyPlan {
 		t.Run(name, func(t *testing.T) {
-			mp := checkTwoConds(t, data, WithPlan(mode)).Report().Plan
+			mp := checkTwoConds(t, data, etrun.WithPlan(mode)).Report().Plan
 			if len(mp.Conflicts) != 1 || mp.File.Whole || mp.Source == "file" {
 				t.Fatalf("conflicts %v, file plan whole: %v, in use: %s", mp.Conflicts, mp.File.Whole, mp.Source)
 			}
@@ -105,28 +104,28 @@ func TestOverlappingPlan(t *testing.T) {
 }
 
 func TestStrictPlanRefusesOverlap(t *testing.T) {
-	checkTwoConds(t, twoConds(t), WithStrictPlan())
+	checkTwoConds(t, twoConds(t), etrun.WithStrictPlan())
 	data, y, z := overlapping(t)
-	p, err := Parse(data, WithStrictPlan())
+	p, err := etrun.Parse(data, etrun.WithStrictPlan())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	_, err = p.Load(context.Background(), "")
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("values [%d] and [%d] share bytes", y, z)) {
+	if !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("values [%d] and [%d] share bytes", y, z)) {
 		t.Errorf("got %v, want a refusal that names values %d and %d", err, y, z)
 	}
 }
 
 // TestPoisonedPrograms runs every program while the dead bytes of its arenas are overwritten.
 func TestPoisonedPrograms(t *testing.T) {
-	files, err := filepath.Glob("testdata/*/*.pte")
+	files, err := filepath.Glob(testdata("*/*.pte"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ran := 0
 	for _, path := range files {
-		ran += checkPoisoned(t, path, "testdata/pte/external_weights.ptd")
+		ran += checkPoisoned(t, path, testdata("pte/external_weights.ptd"))
 	}
 	if ran < len(files)/2 {
 		t.Errorf("only %d executes for %d programs", ran, len(files))
@@ -138,7 +137,7 @@ func TestPoisonedPrograms(t *testing.T) {
 func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 	t.Helper()
 	for name, mode := range everyPlan {
-		p, err := Open(path, WithPlan(mode), WithThreads(1), WithDelegates(all.Backends()...), WithDataFiles(dataFiles...))
+		p, err := etrun.Open(path, etrun.WithPlan(mode), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(dataFiles...))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -151,7 +150,7 @@ func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 }
 
 // comparePoisoned does that for an open program, and counts the blocks of working memory in its plans.
-func comparePoisoned(t *testing.T, name string, p *Program) (ran, blocks int) {
+func comparePoisoned(t *testing.T, name string, p *etrun.Program) (ran, blocks int) {
 	t.Helper()
 	for _, method := range p.MethodNames() {
 		want, n, err := outputsOf(p, method, nil)
@@ -184,8 +183,8 @@ func TestPoisonedRegions(t *testing.T) {
 	blocks, ran := 0, 0
 	for name, data := range programs {
 		for plan, mode := range everyPlan {
-			p, err := Parse(data, WithPlan(mode), WithReusableInputs(), WithThreads(1), WithLowering(LowerAll),
-				WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
+			p, err := etrun.Parse(data, etrun.WithPlan(mode), etrun.WithReusableInputs(), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerAll),
+				etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -201,7 +200,7 @@ func TestPoisonedRegions(t *testing.T) {
 
 // outputsOf loads a method, runs it twice with the same inputs, dead bytes overwritten unless poison is nil, and returns the outputs of
 // both runs, and how many blocks of working memory its plan has.
-func outputsOf(p *Program, name string, poison *byte) (outputs []string, blocks int, err error) {
+func outputsOf(p *etrun.Program, name string, poison *byte) (outputs []string, blocks int, err error) {
 	m, err := p.Load(context.Background(), name)
 	if err != nil {
 		return nil, 0, err
