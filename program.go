@@ -28,7 +28,6 @@ type Program struct {
 
 	slots []exec.Slot // by method
 	plain []exec.Slot // by method, without lowering; with LowerVerify only
-	reads claims
 
 	mu     sync.Mutex
 	open   int // methods not yet closed, and loads that run
@@ -139,22 +138,6 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
-// discard discards the memory of weights that one method has read and nothing reads any more, unless
-// another reads them too.
-func (p *Program) discard(data []byte) bool {
-	return p.discards() && p.reads.release(p.spec, p.data, p.config.backends, data)
-}
-
-// mayDiscard reports whether discard would discard data.
-func (p *Program) mayDiscard(data []byte) bool {
-	return p.discards() && p.reads.owned(p.spec, p.data, p.config.backends, data)
-}
-
-// discards is false where a method is prepared twice, or the caller reads constants.
-func (p *Program) discards() bool {
-	return p.config.lowering != LowerVerify && !p.config.keepConstants
-}
-
 // makeSlots creates an empty slot for each method.
 func (p *Program) makeSlots() {
 	c := &p.config
@@ -170,12 +153,16 @@ func (p *Program) makeSlots() {
 
 func (p *Program) slotsOf(c *config) []exec.Slot {
 	slots, options := make([]exec.Slot, len(p.spec.Methods)), c.preparing()
+	var claims *prepare.Claims
+	if p.config.lowering != LowerVerify && !c.keepConstants { // neither is a method prepared twice, nor does the caller read constants
+		claims = &prepare.Claims{File: p.spec, Backends: c.backends, Data: func(key string) []byte { return p.data.entries[key].Data }}
+	}
 	if c.available != nil {
 		options.Available = p.left
 	}
 	for i := range slots {
 		slots[i].Init(&prepare.Source{Options: options, File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
-			Size: p.spec.Size, FileBytes: p.FileBytes(), Discard: p.discard, MayDiscard: p.mayDiscard}, &c.observers)
+			Size: p.spec.Size, FileBytes: p.FileBytes(), Claims: claims}, &c.observers)
 	}
 	return slots
 }

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -116,4 +118,34 @@ func hasZeros(p *etrun.Program) bool {
 		}
 	}
 	return false
+}
+
+// failing releases as much of a payload as possible, and fails.
+type failing struct{ delegate.Backend }
+
+func (failing) ID() string { return "XnnpackBackend" }
+
+func (failing) Names([]byte) ([]string, error) { return nil, nil }
+
+func (failing) Compile(_ context.Context, p *delegate.Payload) (delegate.Image, error) {
+	if !p.Release(p.Data) {
+		return nil, errors.New("nothing was given back")
+	}
+	return nil, errors.New("planted")
+}
+
+// TestLost loads a method whose delegate fails after its weights were released: later loads must
+// fail too, instead of computing with undefined data.
+func TestLost(t *testing.T) {
+	p, err := etrun.Open(testdata("digits/xnnpack.pte"), etrun.WithDelegates(&failing{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for i, want := range []string{"planted", "open the program again"} {
+		_, err := p.Load(t.Context(), "")
+		if err == nil || !bytes.Contains([]byte(err.Error()), []byte(want)) {
+			t.Errorf("load %d: got %v, want %q", i, err, want)
+		}
+	}
 }

@@ -213,9 +213,8 @@ func (w *writer) lower(ctx context.Context, i int) (low *prepare.InFile, err err
 // lowerOnce lowers a method.
 func (w *writer) lowerOnce(ctx context.Context, from *pte.Method, file *lower.File) (*prepare.InFile, error) {
 	o := w.options
-	never := func([]byte) bool { return false }
 	p := &prepare.Preparation{Source: prepare.Source{File: w.spec, Method: from, Data: &data{o.Named, w.spec.Named}, Pool: w.pool, Size: w.spec.Size,
-		FileBytes: w.fileBytes, Discard: never, MayDiscard: never,
+		FileBytes: w.fileBytes,
 		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
 			Rewrite: true, LowerAll: o.All, Portable: o.Portable, KeepConstants: true, InFile: file, AsWritten: o.AsWritten}}}
 	defer p.Close(silent{})

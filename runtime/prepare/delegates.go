@@ -69,7 +69,7 @@ func (l *load) image(i int, payload *delegate.Payload, left delegate.Limits, com
 	released := false
 	payload.Limits = left
 	payload.Release = func(data []byte) bool {
-		done := l.Discard(data)
+		done := l.Claims.release(data)
 		released = released || done
 		return done
 	}

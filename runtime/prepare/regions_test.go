@@ -90,9 +90,8 @@ func regionSearch(t testing.TB, path string) (*rewritten, lower.Backends) {
 		t.Fatal(err)
 	}
 	operators := kernels.NewSet(portable.Ops(), quantized.Ops(), cortexm.Ops(), llm.Ops())
-	never := func([]byte) bool { return false }
 	p := &Preparation{Source: Source{File: file, Method: &file.Methods[0], Data: silent{}, Pool: cpu.NewPool(1), Size: file.Size,
-		FileBytes: int64(len(data)), Discard: never, MayDiscard: never,
+		FileBytes: int64(len(data)),
 		Options: Options{Backends: map[string]delegate.Backend{"XnnpackBackend": xnnpack.Backend{}}, Operators: operators, Known: operators,
 			Limits: Limits{Planned: 1 << 30}, Rewrite: true, Lower: true}}}
 	t.Cleanup(func() {

@@ -76,7 +76,7 @@ func (l *load) release(m *ir.Method, images readByImages) (n int64) {
 		if s.Kind == ir.Folded {
 			cpu.Discard(s.Data)
 			l.hold(trace.MemoryFolded, -int64(len(s.Data)))
-		} else if !l.Discard(s.Data) {
+		} else if !l.Claims.release(s.Data) {
 			continue
 		}
 		l.constants.released[&s.Data[0]] = true
@@ -84,7 +84,7 @@ func (l *load) release(m *ir.Method, images readByImages) (n int64) {
 	}
 	for _, data := range images.packed {
 		if !overlapsAny(read, data) && !l.constants.released[&data[0]] {
-			l.Discard(data)
+			l.Claims.release(data)
 		}
 	}
 	return n
@@ -107,5 +107,5 @@ func overlapsAny(list [][]byte, data []byte) bool {
 
 // mayRelease reports whether constants that a backend has packed will be released, unless something else reads them.
 func (l *load) mayRelease(data []byte) bool {
-	return len(data) > 0 && !l.KeepConstants && (l.MayDiscard(data) || l.constants.computed(data))
+	return len(data) > 0 && !l.KeepConstants && (l.Claims.owned(data) || l.constants.computed(data))
 }

@@ -22,11 +22,9 @@ type Source struct {
 	Method    *pte.Method // of File
 	Data      Data
 	Pool      *cpu.Pool
-	Size      int64 // of the program, in bytes
-	FileBytes int64 // of all files
-	// Discard releases the memory of bytes of the files that the method has read, unless something else reads them
-	// too; MayDiscard reports whether it would.
-	Discard, MayDiscard func(data []byte) bool
+	Size      int64   // of the program, in bytes
+	FileBytes int64   // of all files
+	Claims    *Claims // of all methods; nil: the memory of their bytes is not released
 }
 
 // Data is the named data of a program and its data files.

@@ -35,8 +35,7 @@ func New(file *pte.Program, spec *pte.Method, budget int64, o prepare.Options) *
 	p := &Program{file: file, spec: spec}
 	p.exec = exec.Program{Observers: &exec.Observers{Faults: faults{}}, Pool: cpu.NewPool(1), Limits: o.Limits, Steps: 10_000_000,
 		Planning: o.Plan, Retain: func() {}, Release: func() error { return nil }}
-	p.slot.Init(&prepare.Source{Options: o, File: file, Method: spec, Pool: p.exec.Pool, Data: p, Size: budget,
-		Discard: func([]byte) bool { return false }, MayDiscard: func([]byte) bool { return false }}, p.exec.Observers)
+	p.slot.Init(&prepare.Source{Options: o, File: file, Method: spec, Pool: p.exec.Pool, Data: p, Size: budget}, p.exec.Observers)
 	return p
 }
 
