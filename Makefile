@@ -9,9 +9,9 @@ RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/load ./cmd/etrun/
 	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine/... ./delegate/xnnpack/internal/native \
 	./hal/cpu ./hal/ethosu ./runtime/exec ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 # Tests of one goroutine that take long under the race detector, of the source, and of allocations, which are more there.
-RACESKIP := LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \
-	PoisonedRegions Rewrite.* ElidedViewsFollow RandomLoweredFiles ModulesWithLostUpdates LongListOfOuts Rows Elements ClampsAfter \
-	CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer
+RACESKIP := Rows Elements ClampsAfter CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer
+# Tests of whole programs on several threads, or of methods that share state.
+RACEPROGRAMS := Sizes SizedCases SharedState CopyState
 # Tests that run a part of their cases, and their packages.
 CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds
 CASEPACKAGES := ./delegate/xnnpack/... ./internal/simd ./kernels/... ./runtime/lower \
@@ -89,6 +89,7 @@ machines: ## vet and build for the machines of the second tier, test 32 bits, ru
 
 race: lib/.complete ## run the tests of what is concurrent under the race detector, and of the library for C under the address sanitizer
 	$(TEST) -race -short -timeout 20m -skip '^Test($(call any,$(RACESKIP)))$$' $(RACETEST)
+	$(TEST) -race -short -run '^Test($(call any,$(RACEPROGRAMS)))$$' ./internal/integration
 	$(TEST) ./cbindings/libetrun -run '^TestAddressSanitizer$$' -sanitize
 
 conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder
