@@ -161,46 +161,6 @@ func Locate(path string) *Soname {
 	return s
 }
 
-// Expected reports whether Open probably finds a library, for estimates that need no library. It
-// opens one only if no known folder contains it, since only the dynamic linker knows the others.
-func Expected(path string) bool {
-	if path == "" {
-		path = os.Getenv(EnvPath)
-	}
-	opened.Lock()
-	o, tried := opened.at[path]
-	opened.Unlock()
-	switch {
-	case tried:
-		return o.err == nil
-	case Locate(path) != nil || path == "" && installed():
-		return true
-	}
-	_, err := Open(path)
-	return err == nil
-}
-
-// linkerFolders are folders that dynamic linkers search by default.
-var linkerFolders = []string{"/usr/lib/" + triplets[runtime.GOARCH], "/usr/lib", "/usr/lib64", "/usr/local/lib"}
-
-// triplets are the names of Debian's library folders.
-var triplets = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-
-// installed reports whether a default folder of the dynamic linker contains a supported version.
-func installed() bool {
-	if !DynamicLoading {
-		return false
-	}
-	for _, dir := range linkerFolders {
-		for _, s := range sonames {
-			if exists(filepath.Join(dir, s.Name)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // locate returns the version of the first library in files and folders.
 func locate(places []string) *Soname {
 	for _, place := range places {

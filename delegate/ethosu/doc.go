@@ -14,7 +14,7 @@ const ID = "EthosUBackend"
 // Backend compiles Vela payloads. The zero value is ready to use. It is safe for concurrent use.
 type Backend struct {
 	// Device is "auto", "npu" (the software NPU), the name of another driver, or the path of a
-	// device (see [ethosu.Open]). Empty means "auto".
+	// device (see [ethosu.Load]). Empty means "auto".
 	Device string
 	// QParams are the scales and zero points of outputs whose declared type differs from the type
 	// that the NPU writes.

@@ -1,12 +1,11 @@
 // Package ethosu (no compatibility promise) runs compiled networks on Arm Ethos-U NPUs through one
 // interface: hardware behind a Linux driver, Arm's simulation models, or the software NPU.
 //
-// drivers.go lists the drivers, each a [Driver]. [Open] selects one and returns a [Device]. A
-// [Program] is loaded onto it once, as a [Network]; each user of the network has a [Job] with its
+// drivers.go lists the drivers, each a [Driver]. [Load] selects one, and returns a [Device] and
+// the [Program] that was loaded onto it, a [Network]. Each user of the network has a [Job] with its
 // own memory:
 //
-//	dev, err := ethosu.Open("auto", program.Config)
-//	net, err := dev.Load(program)
+//	dev, net, err := ethosu.Load("auto", program)
 //	job, err := net.NewJob(ethosu.JobOptions{})
 //	copy(job.Region(1)[in.Offset:], input)
 //	res, err := job.Submit(ctx)

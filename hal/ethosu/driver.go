@@ -48,17 +48,9 @@ type Outcome struct {
 // Drivers returns the drivers of this build in order of preference.
 func Drivers() []*Driver { return drivers }
 
-// Open opens a device for programs compiled for configuration want. name is "auto", a driver's
-// name, or the path of a device. "auto" selects the first device with a matching configuration. A
-// device that is already open is shared; every user must close it. Errors are *DeviceError.
-func Open(name string, want isa.Config) (Device, error) {
-	var found Device
-	err := try(name, want, func(d Device) error { found = d; return nil })
-	return found, err
-}
-
-// Load opens a device as [Open] does and loads a program onto it. "auto" tries the next device if
-// one does not support the program.
+// Load opens a device and loads a program onto it. name is "auto", a driver's name, or the path of a device. "auto" selects the first
+// device with the program's configuration that supports the program. A device that is already open is shared; every user must close it.
+// Errors are *DeviceError.
 func Load(name string, p *Program) (Device, Network, error) {
 	var found Device
 	var net Network

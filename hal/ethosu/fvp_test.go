@@ -214,9 +214,8 @@ func TestFVPOpen(t *testing.T) {
 		{name: "fvp", want: ErrMissing, text: "is not in PATH"},
 	} {
 		t.Setenv("PATH", "/nowhere")
-		d, err := Open(c.name, u55.Config)
+		d, _, err := Load(c.name, u55)
 		if err == nil {
-			_, err = d.Load(u55)
 			d.Close()
 		}
 		if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), c.text) {

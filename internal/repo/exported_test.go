@@ -32,13 +32,6 @@ type declared struct {
 	group *ast.GenDecl
 }
 
-// kept are names of packages that TestExportedNames does not check: they are for external tests, which test support that imports the
-// package needs.
-var kept = []string{
-	"delegate/xnnpack/internal/graph.Intervals", "delegate/xnnpack/internal/graph.NoRows",
-	"cbindings/xnn.Expected", "hal/ethosu.Open", "internal/simd.MulAddClamp", "internal/simd.Taps",
-}
-
 // TestExportedNames finds exported names that no other package uses: they need not be exported. Exempt are the promised API, types
 // that other exported declarations mention, errors, and constants that are the values of a type or declared with one that is used.
 func TestExportedNames(t *testing.T) {
@@ -56,7 +49,7 @@ func TestExportedNames(t *testing.T) {
 		}
 		for _, d := range s.declared {
 			switch {
-			case used[name{folder, d.name}], slices.Contains(kept, folder+"."+d.name), d.kind == token.TYPE && (s.mentioned[d.name] || strings.HasSuffix(d.name, "Error")),
+			case used[name{folder, d.name}], d.kind == token.TYPE && (s.mentioned[d.name] || strings.HasSuffix(d.name, "Error")),
 				d.kind == token.CONST && (groups[d.group] || enumerates(d.group)), d.kind == token.VAR && strings.HasPrefix(d.name, "Err"):
 			default:
 				t.Errorf("%s: %s.%s has no user in another package", d.at, folder, d.name)

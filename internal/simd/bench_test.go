@@ -115,7 +115,7 @@ func BenchmarkTaps(b *testing.B) {
 	off, w, tag := []int{0, 1, 2, 20, 21, 22, 40, 41, 42}, make([]float32, 9), make([]int32, 9)
 	for _, n := range benchmarkLengths {
 		x, y, at := make([]float32, 3*n+64), make([]float32, 3*n), make([]int32, 3*n)
-		versus(b, named("Taps", n), n*len(off), func() { Taps(y[:n], x, off, w) }, func() { tapsGo(y[:n], x, off, w) })
+		versus(b, named("Taps", n), n*len(off), func() { addTaps(y[:n], x, off, w) }, func() { tapsGo(y[:n], x, off, w) })
 		versus(b, named("SumTaps", n), 3*n*len(off), func() { SumTaps(y, x, off, 3, n, n, n) }, func() { sumTapsGo(y, x, off, 3, n, n, n) })
 		versus(b, named("ExtremeTaps", n), 3*n*len(off), func() { ExtremeTaps(y, at, x, off, tag, 3, n, n, n, true) },
 			func() { extremeTapsGo(y, at, x, off, tag, 3, n, n, n, true) })

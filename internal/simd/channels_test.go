@@ -15,7 +15,7 @@ func TestMulAddClamp(t *testing.T) {
 		from, c := newGuarded(r, n), newGuarded(r, (m-1)*ldc+n)
 		want := append([]float32(nil), c.data...)
 		mulAddClampGo(m, n, k, a.data, lda, 1, b.data, ldb, from.data, 0, want, ldc, 0.1, 0.4)
-		MulAddClamp(m, n, k, a.data, lda, 1, b.data, ldb, from.data, 0, c.data, ldc, 0.1, 0.4)
+		mulAddClamp(m, n, k, a.data, lda, 1, b.data, ldb, from.data, 0, c.data, ldc, 0.1, 0.4, 0)
 		name := fmt.Sprintf("m=%d n=%d k=%d", m, n, k)
 		near(t, name, c.data, want, k)
 		c.check(t, name)

@@ -137,7 +137,7 @@ var structured = []loop{
 				off[i] = m.r.IntN(60)
 			}
 			off[taps-1] = 59
-			simd.Taps(m.floats(n), m.floats(n+59), off, m.floats(taps))
+			simd.TapsOf[float32]()(m.floats(n), m.floats(n+59), off, m.floats(taps))
 		}
 	}},
 	{name: "window taps", align: 4, least: 1, run: func(m *memory, n int) {

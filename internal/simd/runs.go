@@ -1,6 +1,6 @@
 package simd
 
-// MulAddRuns is [MulAddClamp] for rows of a that are several runs of k elements, run apart, such as the
+// MulAddRuns is [MulAddTo], clamped, for rows of a that are several runs of k elements, run apart, such as the
 // lines of a window:
 //
 //	c[i*ldc+j] = clamp(from[i*ldf+j] + Σ_r Σ_p a[i*ars+r*run+p] · b[(r*k+p)*ldb+j])    i < m, j < n, r < runs, p < k

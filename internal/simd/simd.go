@@ -36,14 +36,10 @@ func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []fl
 // from may be c, with the same stride; an ldf of 0 adds one row to all. It panics where a
 // slice ends before an element that the sum wants.
 func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
-	MulAddClamp(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, -inf, inf)
+	mulAddClamp(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, -inf, inf, 0)
 }
 
-// MulAddClamp is [MulAddTo] with all of c clamped to [lo, hi]; a NaN stays.
-func MulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
-	mulAddClamp(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi, 0)
-}
-
+// mulAddClamp is [MulAddTo] with all of c clamped to [lo, hi]; a NaN stays.
 func mulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32,
 	ahead int) {
 	if m <= 0 || n <= 0 {
@@ -71,12 +67,8 @@ func MulAddToOf[T Number]() MulAddToFunc[T] {
 	return mulAddToGo[T]
 }
 
-// Taps adds a weighted sum of shifted slices of x, such as the taps of a filter:
-//
-//	y[i] += Σ_t w[t] · x[off[t]+i]    t < len(off)
-//
-// It panics where w is shorter than off, or x ends before an element that y wants.
-func Taps(y, x []float32, off []int, w []float32) {
+// addTaps is [TapsOf] of float32.
+func addTaps(y, x []float32, off []int, w []float32) {
 	if len(y) == 0 || len(off) == 0 {
 		return
 	}
@@ -108,9 +100,13 @@ func taps(y, x []float32, off []int, w []float32) {
 	}
 }
 
-// TapsOf is Taps for elements of T; only float32 has a vector loop.
+// TapsOf returns a function that adds a weighted sum of shifted slices of x, such as the taps of a filter:
+//
+//	y[i] += Σ_t w[t] · x[off[t]+i]    t < len(off)
+//
+// It panics where w is shorter than off, or x ends before an element that y wants. Only float32 has a vector loop.
 func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
-	if f, ok := any(Taps).(func(y, x []T, off []int, w []T)); ok {
+	if f, ok := any(addTaps).(func(y, x []T, off []int, w []T)); ok {
 		return f
 	}
 	return tapsGo[T]
@@ -398,7 +394,7 @@ const PanelCols = 32
 
 // RowPanels multiplies a row by panels, each of k rows of PanelCols dense columns, panel
 // elements after the one before, and tells how many of them it has taken, 0 where that would
-// be no faster than [MulAddClamp]:
+// be no faster than [MulAddTo]:
 //
 //	c[q*PanelCols+j] = clamp(from[q*PanelCols+j] + Σ_p a[p] · b[q*panel+p*PanelCols+j])    q < panels, p < k
 //

@@ -96,7 +96,7 @@ func TestTaps(t *testing.T) {
 			x, y := newGuarded(r, n+100), newGuarded(r, n)
 			want := append([]float32(nil), y.data...)
 			tapsGo(want, x.data, off, w)
-			Taps(y.data, x.data, off, w)
+			addTaps(y.data, x.data, off, w)
 			name := fmt.Sprintf("n=%d taps=%d", n, taps)
 			near(t, name, y.data, want, taps)
 			y.check(t, name)

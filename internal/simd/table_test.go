@@ -178,7 +178,7 @@ func TestShort(t *testing.T) {
 		{name: "Dot", f: func(d, s []float32) { Dot(d, s) }},
 		{name: "SoftmaxRows", f: func(d, s []float32) { SoftmaxRows(d, s, len(d)) }},
 		{name: "NormRows", f: func(d, s []float32) { NormRows(d, s, len(d), make([]float32, 1), make([]float32, 1), nil, nil, 1) }},
-		{name: "Taps", f: func(d, s []float32) { Taps(d, s[:len(s):len(s)], []int{0}, []float32{1}) }},
+		{name: "Taps", f: func(d, s []float32) { addTaps(d, s[:len(s):len(s)], []int{0}, []float32{1}) }},
 	}...)
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, p := range twoOperands(list) {

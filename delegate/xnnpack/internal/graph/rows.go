@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// NoRows is the dimension of rows of a value that is the same for all rows.
-const NoRows = -1
+// noRows is the dimension of rows of a value that is the same for all rows.
+const noRows = -1
 
 // rowRule returns the dimension of the rows of a node's outputs. rows has those of all values so far; at least one operand of
 // the node has some. The size of a dimension of rows is a multiple of their number. ok is false if an element of the outputs may
@@ -54,7 +54,7 @@ func init() {
 	}
 }
 
-// Rows returns the dimension of the rows of each output of a call with n rows from those of the inputs, NoRows for what is the same
+// Rows returns the dimension of the rows of each output of a call with n rows from those of the inputs, noRows for what is the same
 // for all rows. The error names the first node of which an element may depend on several rows.
 func (g *Graph) Rows(n int, bound []*Argument, args []*tensor.Tensor, dims []int) (outputs []int, err error) {
 	if len(bound) != len(args) || len(dims) != g.Inputs || n < 1 {
@@ -62,7 +62,7 @@ func (g *Graph) Rows(n int, bound []*Argument, args []*tensor.Tensor, dims []int
 	}
 	s, rows := make([]Shape, len(g.Values)), make([]int, len(g.Values))
 	for v := range rows {
-		rows[v] = NoRows
+		rows[v] = noRows
 	}
 	for i, v := range g.Args[:g.Inputs] {
 		if s[v], err = bound[i].physical(g, i, args[i]); err != nil {
@@ -93,8 +93,8 @@ func (g *Graph) Rows(n int, bound []*Argument, args []*tensor.Tensor, dims []int
 
 // rowsIn returns the dimension of a value that is dimension d of a tensor.
 func (a *Argument) rowsIn(g *Graph, i int, t *tensor.Tensor, s Shape, d int) (int, error) {
-	if d == NoRows {
-		return NoRows, nil
+	if d == noRows {
+		return noRows, nil
 	}
 	at := slices.Index(a.dimOrder(t), uint8(d))
 	if a.Value.Viewed.Rank > 0 || at < 0 || t.Rank() != s.Rank || s.Dim[at] != t.Sizes[d] {
@@ -105,8 +105,8 @@ func (a *Argument) rowsIn(g *Graph, i int, t *tensor.Tensor, s Shape, d int) (in
 
 // rowsOut is the inverse of rowsIn.
 func (a *Argument) rowsOut(g *Graph, i int, t *tensor.Tensor, s Shape, at int) (int, error) {
-	if at == NoRows {
-		return NoRows, nil
+	if at == noRows {
+		return noRows, nil
 	}
 	if a.Value.Viewed.Rank > 0 || t.Rank() != s.Rank || t.Rank() > xnn.MaxDims || t.Sizes[a.dimOrder(t)[at]] != s.Dim[at] {
 		return 0, badArgument(g, i, "fixed sizes")
@@ -118,7 +118,7 @@ func (a *Argument) rowsOut(g *Graph, i int, t *tensor.Tensor, s Shape, at int) (
 func (n *Node) addRows(g *Graph, count int, s []Shape, rows []int) bool {
 	some := false
 	for _, v := range n.In {
-		some = some || v != None && rows[v] != NoRows
+		some = some || v != None && rows[v] != noRows
 	}
 	if !some {
 		return true
@@ -140,12 +140,12 @@ func (n *Node) addRows(g *Graph, count int, s []Shape, rows []int) bool {
 // onlyFirst returns the dimension of the rows of the first operand, if the others have none.
 func onlyFirst(n *Node, rows []int) (dim int, ok bool) {
 	for _, v := range n.In[1:] {
-		if v != None && rows[v] != NoRows {
+		if v != None && rows[v] != noRows {
 			return 0, false
 		}
 	}
 	d := rows[n.In[0]]
-	return d, d != NoRows
+	return d, d != noRows
 }
 
 func sameRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) { return onlyFirst(n, rows) }
@@ -170,12 +170,12 @@ func innerRows(g *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 // broadcastRows requires that operands with rows have as many in the same dimension from the end, and that others have one
 // element there.
 func broadcastRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
-	behind := NoRows
+	behind := noRows
 	for _, v := range n.In {
-		if rows[v] == NoRows {
+		if rows[v] == noRows {
 			continue
 		}
-		if k := s[v].Rank - 1 - rows[v]; behind == NoRows {
+		if k := s[v].Rank - 1 - rows[v]; behind == noRows {
 			behind = k
 		} else if k != behind {
 			return 0, false
@@ -183,7 +183,7 @@ func broadcastRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 	}
 	d := s[n.Out[0]].Rank - 1 - behind
 	for _, v := range n.In {
-		if k := s[v].FromEnd(behind); rows[v] == NoRows && k != 1 || rows[v] != NoRows && k != s[n.Out[0]].FromEnd(behind) {
+		if k := s[v].FromEnd(behind); rows[v] == noRows && k != 1 || rows[v] != noRows && k != s[n.Out[0]].FromEnd(behind) {
 			return 0, false
 		}
 	}
@@ -206,9 +206,9 @@ func matrixRows(g *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 	a, b := n.In[0], n.In[1]
 	rank := s[n.Out[0]].Rank
 	switch {
-	case rows[b] == NoRows && rows[a] == s[a].Rank-2:
+	case rows[b] == noRows && rows[a] == s[a].Rank-2:
 		return rank - 2, true
-	case rows[a] == NoRows && rows[b] == s[b].Rank-1:
+	case rows[a] == noRows && rows[b] == s[b].Rank-1:
 		return rank - 1, true
 	}
 	d, ok := broadcastRows(g, n, s, rows)

@@ -19,7 +19,7 @@ type rowCase struct {
 	want int
 }
 
-const none = graph.NoRows
+const none = -1
 
 // params sets parameters of a node.
 func params[P any](set func(*P)) func(*graph.Node) {

@@ -70,7 +70,7 @@ func (g *Graph) move(moves []Interval, n *Node) {
 		moved = moved || moves[v].By > 0 || moves[v].unknown || dynamic
 	}
 	out := Interval{Lo: math.Inf(-1), Hi: math.Inf(1), unknown: moved}
-	if through := Intervals[strings.TrimRight(n.Type.Name, "0123456789")]; moved && through != nil {
+	if through := intervals[strings.TrimRight(n.Type.Name, "0123456789")]; moved && through != nil {
 		out = through(in)
 		for _, m := range in {
 			out.unknown = out.unknown || m.unknown
@@ -85,8 +85,8 @@ func (g *Graph) move(moves []Interval, n *Node) {
 	}
 }
 
-// Intervals are the nodes whose outputs change by a known multiple of their inputs' changes.
-var Intervals = map[string]func(in []Interval) Interval{
+// intervals are the nodes whose outputs change by a known multiple of their inputs' changes.
+var intervals = map[string]func(in []Interval) Interval{
 	"Convert": together, "Copy": together, "StaticTranspose": together, "StaticReshape": together, "StaticSlice": together,
 	"Concatenate": together, "MaxPooling2d": together, "AvgPooling2d": together, "GlobalAvgPooling2d": together,
 	"StaticResizeBilinear2D": together, "Maximum": together, "Minimum": together, "Clamp": together,

@@ -1,10 +1,8 @@
-package graph_test
+package graph
 
 import (
 	"math"
 	"testing"
-
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // TestThroughs compares the predicted change and range of a node's output with its function: inputs
@@ -21,9 +19,9 @@ func TestThroughs(t *testing.T) {
 		"Add": func(a, b float64) float64 { return a + b }, "Subtract": func(a, b float64) float64 { return a - b },
 		"Multiply": func(a, b float64) float64 { return a * b }, "Maximum": math.Max, "Minimum": math.Min,
 	}
-	x := graph.Interval{Lo: -6, Hi: 4, By: 0.125}
-	y := graph.Interval{Lo: -1, Hi: 3, By: 0.25}
-	inside := func(t *testing.T, name string, m graph.Interval, from, to float64) {
+	x := Interval{Lo: -6, Hi: 4, By: 0.125}
+	y := Interval{Lo: -1, Hi: 3, By: 0.25}
+	inside := func(t *testing.T, name string, m Interval, from, to float64) {
 		t.Helper()
 		const slack = 1e-12
 		if math.Abs(to-from) > m.By+slack || from < m.Lo-slack || from > m.Hi+slack {
@@ -31,13 +29,13 @@ func TestThroughs(t *testing.T) {
 		}
 	}
 	for name, f := range one {
-		m := graph.Intervals[name]([]graph.Interval{x})
+		m := intervals[name]([]Interval{x})
 		for v := x.Lo; v < x.Hi; v += 0.01 {
 			inside(t, name, m, f(v), f(min(v+x.By, x.Hi)))
 		}
 	}
 	for name, f := range two {
-		m := graph.Intervals[name]([]graph.Interval{x, y})
+		m := intervals[name]([]Interval{x, y})
 		for a := x.Lo; a <= x.Hi; a += 0.1 {
 			for b := y.Lo; b <= y.Hi; b += 0.1 {
 				inside(t, name, m, f(a, b), f(min(a+x.By, x.Hi), max(b-y.By, y.Lo)))
