@@ -203,6 +203,9 @@ func checkFile(t *testing.T, path string) {
 		return
 	}
 	pkg := filepath.ToSlash(filepath.Dir(path))
+	if pkg == "." && strings.HasSuffix(path, "_test.go") && file.Name.Name != "etrun_test" {
+		t.Errorf("%s is in package %s: tests of the root package see its public API only", path, file.Name.Name)
+	}
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
