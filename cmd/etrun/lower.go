@@ -95,8 +95,8 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if err := l.LeaveStdout(l.output); err != nil {
 		return err
 	}
-	defer collect.Often()()
 	path := input.Stdin(from)
+	defer collect.Often(append(l.DataFiles(), path)...)()
 	size, data, changes, err := l.readRepaired(ctx, path, l.output, l.Options)
 	defer data.close()
 	if err != nil {

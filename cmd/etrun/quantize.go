@@ -186,8 +186,8 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	defer collect.Often()()
 	name := input.Stdin(from)
+	defer collect.Often(append(q.DataFiles(), name)...)()
 	size, file, changes, err := q.readRepaired(ctx, name, q.output, q.Options)
 	defer file.close()
 	if err != nil {
