@@ -182,7 +182,11 @@ func trimLines(lines []string) string {
 // printed returns what a command writes to stdout.
 func printed(t *testing.T, line string) string {
 	var out, notes bytes.Buffer
-	code := run(words(strings.ReplaceAll(line, "'", `"`)), strings.NewReader(""), &out, &notes)
+	command := strings.ReplaceAll(line, "'", `"`)
+	if !*update {
+		command = measuredBriefly(command)
+	}
+	code := run(words(command), strings.NewReader(""), &out, &notes)
 	if code > 0 && code != 1 && code != 4 { // diff, check
 		t.Errorf("etrun %s: exit code %d, %s", line, code, notes.String())
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/etrun-go/etrun"
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	ethosutest.RunFVP(runOnFake)
 	runLimited()
 	runAsCommand()
+	debug.SetGCPercent(400) // the heap of one command is small: collections would take a quarter of the time
 	os.Exit(m.Run())
 }
 

@@ -83,8 +83,8 @@ func TestLoad(t *testing.T) {
 		{"grpc --model digits --clients 2", 1, load.KindInfer, func(r *load.Report) bool {
 			return strings.HasPrefix(r.URL, "grpc:") && r.Tensors == "binary" && r.Bytes > 256 && r.Levels[0].Answered > 0
 		}},
-		{"--model digits --rate 50 --arrivals random --html " + page, 1, load.KindInfer, func(r *load.Report) bool {
-			return r.Loop == "random" && r.Levels[0].Rate == 50 && r.Levels[0].SendDelay != nil && r.InFlight == 256
+		{"--model digits --rate 300 --arrivals random --html " + page, 1, load.KindInfer, func(r *load.Report) bool {
+			return r.Loop == "random" && r.Levels[0].Rate == 300 && r.Levels[0].SendDelay != nil && r.InFlight == 256
 		}},
 		{"--text --max-tokens 4 --prompts " + prompts + " --prompt zero", 1, load.KindTexts, func(r *load.Report) bool {
 			return r.Requests == 4 && r.Model == "lm" && r.Levels[0].FirstToken.N > 0 && r.Levels[0].Tokens.Value > 0
@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 		if flags, ok := strings.CutPrefix(tt.flags, "grpc "); ok {
 			to, tt.flags = strings.Replace(url, "http:", "grpc:", 1), flags
 		}
-		out, notes, code := runCLI(t, "load "+to+" --json --duration 400ms --warmup 50ms "+tt.flags)
+		out, notes, code := runCLI(t, "load "+to+" --json --duration 150ms --warmup 10ms "+tt.flags)
 		r := &load.Report{}
 		if err := json.Unmarshal([]byte(out), r); err != nil || code != 0 {
 			t.Errorf("%s: exit code %d, %v, %s", tt.flags, code, err, notes)
@@ -113,7 +113,7 @@ func TestLoad(t *testing.T) {
 	if must(t, err); !bytes.Contains(text, []byte("<svg")) {
 		t.Errorf("page: %.200s", text)
 	}
-	out, _, code := runCLI(t, "load "+url+" --model digits --duration 200ms --warmup 0s")
+	out, _, code := runCLI(t, "load "+url+" --model digits --duration 50ms --warmup 0s")
 	for _, want := range []string{"model digits: inferences with binary tensors", "clients 1: ", " answers/s; ", "latency ", "p99 "} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, no %q in %s", code, want, out)
@@ -132,7 +132,7 @@ func TestLoadFails(t *testing.T) {
 		http.Error(w, `{"error":"out of order"}`, http.StatusInternalServerError)
 	}))
 	t.Cleanup(broken.Close)
-	short := " --duration 200ms --warmup 0s"
+	short := " --duration 50ms --warmup 0s"
 	for _, tt := range []struct {
 		args string
 		code int
