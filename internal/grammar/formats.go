@@ -75,6 +75,9 @@ var wider = map[string]string{
 	"uri": "<anyURI>", "url": "<anyURI>", "iri": "<anyURI>", "multi-host-uri": "<anyURI>",
 }
 
+// complete are the formats all of whose strings are known.
+var complete = []string{"date", "uuid", "ipv4"}
+
 const (
 	hostname     = `(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]{2,9}`
 	ipv4Network  = `(?:(?:<octet>\.){3}0/24|(?:<octet>\.){2}0\.0/16|<octet>\.0\.0\.0/8|<ipv4>/32)`

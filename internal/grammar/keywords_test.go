@@ -155,6 +155,8 @@ func TestNotEnforced(t *testing.T) {
 		{`{"type":"object","minProperties":2}`, "#/minProperties", `{"a":1,"a":2}`, `{"a":1}`},
 		{`{"type":"integer","multipleOf":99991}`, "#/multipleOf", "1", "1.5"},
 		{`{"enum":[[1],[2,3]],"minItems":2}`, "#/enum", "[2,3]", "[4]"},
+		{`{"enum":["http://é.example","a",1],"format":"iri","type":"string"}`, "#/format", `"http://é.example"`, "1"},
+		{`{"enum":["QQ==","QR=="],"contentEncoding":"base64"}`, "#/contentEncoding", `"QR=="`, `"QS=="`},
 	} {
 		g, err := Schema([]byte(c.schema))
 		if err != nil {

@@ -45,6 +45,8 @@ func TestSchemas(t *testing.T) {
 			"b":{"type":"object","properties":{"t":{"const":"b"},"n":{"type":"null"}},"required":["t"]}}}`,
 			[]string{`{"t":"a"}`, `{"t":"b","n":null}`}, []string{`{"t":"c"}`, `{"t":"a","n":null}`}},
 		{`{"const":12345678901234567890}`, []string{"12345678901234567890"}, []string{"1.2345678901234567e+19", "12345678901234567168"}},
+		{`{"enum":["2024-02-30","2024-02-29","0123"],"format":"date"}`, []string{`"2024-02-29"`}, []string{`"2024-02-30"`, `"0123"`}},
+		{`{"const":"C0FFEE00-0000-4000-8000-00000000000A","format":"uuid"}`, []string{`"C0FFEE00-0000-4000-8000-00000000000A"`}, nil},
 		{`{"enum":[-9223372036854775809,0.1,1e2,1.0],"type":"integer"}`, []string{"-9223372036854775809", "1e2", "1.0"}, []string{"0.1", "100"}},
 		{`{"oneOf":[{"const":1},{"const":1.5},{"const":12345678901234567890}]}`, []string{"1", "1.5"}, nil},
 		{`{"$id":"https://example.com/a","$defs":{"x":{"type":"string"}},"properties":{

@@ -22,6 +22,7 @@ type condition struct {
 	search    bool   // it matches anywhere
 	not       bool
 	wider     string // a format with more strings
+	complete  bool   // all strings of the format are known
 	re        *syntax.Regexp
 }
 
@@ -53,7 +54,8 @@ func (c *compiler) textual(entries []entry) (*textual, error) {
 			t.add(condition{text: s, path: e.path, key: strings.TrimPrefix(key, "\x00"), search: has(e.d, search), not: key == notPattern})
 		}
 		if s, _ := e.d.Get("format").(string); formats[s] != "" {
-			t.add(condition{text: formatPattern(formats[s]), path: e.path, key: "format", wider: formatPattern(wider[s])})
+			t.add(condition{text: formatPattern(formats[s]), path: e.path, key: "format", wider: formatPattern(wider[s]),
+				complete: slices.Contains(complete, s)})
 		}
 		if s, _ := e.d.Get("contentEncoding").(string); encodings[s] != "" {
 			t.add(condition{text: formatPattern(encodings[s]), path: e.path, key: "contentEncoding"})
@@ -298,7 +300,8 @@ func (t *textual) spots(c *compiler, exact bool) (a *automaton, start int32) {
 // free reports whether any string is accepted.
 func (t *textual) free() bool { return len(t.conditions) == 0 && t.values == nil && !t.bounded }
 
-// matches reports whether a string is accepted, whatever its format.
+// matches reports whether a string is accepted. One that a format may have, beside the strings that are known to have it, is accepted, and the
+// format noted as not enforced.
 func (t *textual) matches(c *compiler, s string) bool {
 	n := utf8.RuneCountInString(s)
 	if n < t.least || t.most >= 0 && t.bounded && n > t.most || slices.Contains(t.values, s) {
@@ -306,12 +309,29 @@ func (t *textual) matches(c *compiler, s string) bool {
 	}
 	patterns := textual{}
 	for _, x := range t.conditions {
-		if x.key == "pattern" {
+		switch {
+		case x.key == "pattern":
 			patterns.conditions = append(patterns.conditions, x)
+		case x.matches(c, s):
+		case x.complete:
+			return false
+		default:
+			c.skipCondition(x)
 		}
 	}
-	patterns.parse(c)
-	a, start := patterns.spots(c, false)
+	return patterns.matched(c, s)
+}
+
+// matches reports whether a string is among those that are known to have a format or an encoding.
+func (x condition) matches(c *compiler, s string) bool {
+	known := textual{conditions: []condition{x}}
+	return known.matched(c, s) || x.wider != "" && known.widen() && known.matched(c, s)
+}
+
+// matched reports whether a string satisfies the conditions that are supported.
+func (t *textual) matched(c *compiler, s string) bool {
+	t.parse(c)
+	a, start := t.spots(c, false)
 	return a.matches(start, s)
 }
 
