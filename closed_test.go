@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
@@ -167,4 +168,19 @@ func TestUnmapsWithoutClose(t *testing.T) {
 	}
 	m = nil
 	await.True(t, "the file of an unreachable program is not mapped", func() bool { runtime.GC(); return maps() == 0 })
+}
+
+// TestCollectedWithoutClose drops programs that ran, without closing them.
+func TestCollectedWithoutClose(t *testing.T) {
+	for _, file := range []string{"digits/portable.pte", "digits/xnnpack.pte", "pte/dynamic_pair_xnnpack.pte"} {
+		for _, engine := range xnnpack.Engines {
+			c := openClosable(t, "testdata/"+file, engine)
+			if c == nil {
+				continue
+			}
+			p := weak.Make(c.program)
+			runtime.KeepAlive(c)
+			await.True(t, file+" on engine "+string(engine)+" is collected", func() bool { runtime.GC(); return p.Value() == nil })
+		}
+	}
 }

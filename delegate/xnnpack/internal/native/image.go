@@ -94,6 +94,7 @@ func (m *Image) Open(ctx context.Context, library string, cache graph.WeightsCac
 	if err == nil && m.spare.runtime != 0 {
 		m.seal()
 	}
+	m.Weights.release, m.Weights.constants = nil, nil // they refer to the program, which would stay reachable until it is closed
 	return err
 }
 
