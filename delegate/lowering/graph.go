@@ -174,6 +174,9 @@ type GraphValue struct {
 	Sizes    []int
 	DimOrder []uint8 // nil: contiguous
 	Data     []byte  // contents of a constant, aligned to its elements and valid until the image is closed; else nil
+	// Varies says how the dimensions of a tensor that is not static vary: 0 for not at all, those with the same number in the same way,
+	// and those with a negative one, or of a nil list, in ways that are not known.
+	Varies []int
 }
 
 // Scalar returns a value of a kind that does not refer to other values.

@@ -275,7 +275,7 @@ func (f *floatPayload) common(forms regions.Forms) (*quantize.Built, []graph.Val
 			x.Shape = b.Shapes[v]
 		}
 	}
-	constants, err := g.Common(nil, int(f.target))
+	constants, err := g.Common(int(f.target))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w", graph.InPayload(err))
 	}

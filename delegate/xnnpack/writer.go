@@ -44,11 +44,7 @@ func (w Writer) Accepts(g *regions.Graph, i int) string {
 		return noDims
 	}
 	return lowering.Reject(g, i, native.Refuses, func(x *graph.Graph) string {
-		varies := make([]bool, x.Inputs)
-		for k := range varies {
-			varies[k] = !x.Static
-		}
-		if _, err := x.Common(varies, int(w.Target)); err != nil {
+		if _, err := x.Common(int(w.Target)); err != nil {
 			return lowering.ReasonOf(graph.InPayload(err))
 		}
 		return ""
@@ -126,11 +122,7 @@ func (w Writer) commonGraph(l *lowering.Lowering, in *regions.Graph) (*graph.Gra
 	for v := range g.Values { // repairs of a payload may have changed what its exporter declared
 		g.Values[v].Shape = shapes[v]
 	}
-	varies := make([]bool, len(in.Inputs))
-	for k, v := range in.Inputs {
-		varies[k] = in.Values[v].Dynamism != tensor.Static
-	}
-	constants, err := g.Common(varies, int(w.Target))
+	constants, err := g.Common(int(w.Target))
 	return g, constants, graph.InPayload(err)
 }
 

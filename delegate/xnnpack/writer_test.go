@@ -67,6 +67,54 @@ func TestWrittenWithoutDimensions(t *testing.T) {
 	}
 }
 
+// What an operator refuses is not written: the runtimes repeat operands of size 1. Sizes may vary up to those declared, each in its own way
+// unless that is known.
+func TestWrittenWithoutRepeats(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		make func(c *callstest.Calls) callstest.Val
+		want error
+	}{
+		{"a sum with a matrix", func(c *callstest.Calls) callstest.Val {
+			return c.Do("aten::addmm.out", 2, c.Input(3, 5), c.Input(3, 7), c.Constant(7, 5), 1, 1)
+		}, delegate.ErrUnsupported},
+		{"a sum with a row", func(c *callstest.Calls) callstest.Val {
+			return c.Do("aten::addmm.out", 2, c.Input(1, 5), c.Input(3, 7), c.Constant(7, 5), 1, 1)
+		}, nil},
+		{"a sum with what the product is of", func(c *callstest.Calls) callstest.Val {
+			h := c.Input(3, 7)
+			return c.Do("aten::addmm.out", 2, h, c.Do("aten::abs.out", 2, h), c.Constant(7, 7), 1, 1)
+		}, nil},
+		{"a product of batches", func(c *callstest.Calls) callstest.Val {
+			return c.Do("aten::bmm.out", 3, c.Input(2, 3, 5), c.Input(2, 5, 4))
+		}, delegate.ErrUnsupported},
+		{"a batch norm of any channels", func(c *callstest.Calls) callstest.Val { return batchNorm(c, c.Input(3, 5)) }, delegate.ErrUnsupported},
+		{"a batch norm of a layer's channels", func(c *callstest.Calls) callstest.Val {
+			return batchNorm(c, c.Do("aten::linear.out", 2, c.Input(3, 7), c.Constant(5, 7), nil))
+		}, nil},
+	} {
+		for _, varies := range []bool{false, true} {
+			c := callstest.New(1)
+			c.Outputs(x.make(c))
+			want := error(nil)
+			if varies {
+				want = x.want
+				c.Dynamic()
+			}
+			if _, err := (Writer{Backend: Backend{Engine: EngineGo}}).Write(c.Graph); !errors.Is(err, want) {
+				t.Errorf("%s, of sizes that vary: %v: got %v, want %v", x.name, varies, err, want)
+			}
+		}
+	}
+}
+
+// batchNorm normalizes the second dimension, of 5 channels.
+func batchNorm(c *callstest.Calls, x callstest.Val) callstest.Val {
+	none := callstest.Out{Rank: 1}
+	return c.Call("aten::_native_batch_norm_legit_no_training.out", []callstest.Out{{Rank: 2}, none, none}, x, c.Constant(5), c.Constant(5),
+		c.Constant(5), c.ConstantOf(c.Repeated(5)), 0.1, 1e-5)[0]
+}
+
 // TestWrittenTargets writes graphs for the first release and the last one: this has nodes that the first has not.
 func TestWrittenTargets(t *testing.T) {
 	last, err := ParseTarget("1.5")

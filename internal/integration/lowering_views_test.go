@@ -128,3 +128,40 @@ func runViewed(t *testing.T, data []byte, x *tensor.Tensor, lowering etrun.Lower
 	}
 	return bytes.Clone(out.Tensor.Data)
 }
+
+// batchesProgram is a product of two views with up to 8 matrices, whose numbers of matrices are values: -1, 8, or the sizes of the inputs.
+func batchesProgram(left, right int) []byte {
+	const a, b, first, second, product, none, one, eight, rows, cols, inferred, sizeA, sizeB, viewA, viewB = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+	float := func(at int64, sizes ...int) pte.Value {
+		return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, Dynamism: tensor.DynamicBound,
+			DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Planned, Offset: at}}
+	}
+	number := func(n int64) pte.Value { return pte.Value{Kind: tensor.KindInt, Int: n} }
+	m := pte.Method{Name: "forward", Inputs: []int{a, b}, Outputs: []int{product}, Arenas: []pte.Arena{{Size: 8192}},
+		Values: []pte.Value{float(0, 8, 4, 4), float(1024, 8, 4, 4), float(0, 8, 4, 4), float(1024, 8, 4, 4), float(2048, 8, 4, 4),
+			number(0), number(1), number(8), number(4), number(4), number(-1), number(0), number(0),
+			{Kind: tensor.KindIntList, Items: []int{left, rows, cols}}, {Kind: tensor.KindIntList, Items: []int{right, rows, cols}}},
+		Operators: []pte.Operator{{Name: "aten::sym_size", Overload: "int"}, {Name: "executorch_prim::et_view", Overload: "default"},
+			{Name: "aten::bmm", Overload: "out"}},
+		Chains: []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, a, none, sizeA), exectest.Call(0, b, none, sizeB),
+			exectest.Call(1, a, viewA, first), exectest.Call(1, b, viewB, second), exectest.Call(2, first, second, product, product)}}}}
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{})
+}
+
+// A product is a part of a file if its operands have equal numbers of matrices in every run: the runtimes repeat a single matrix, which
+// the operator refuses.
+func TestLowerBatches(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		left, right int
+		want        bool
+	}{{"one size", 11, 11, true}, {"a number", 7, 7, true}, {"sizes of two inputs", 11, 12, false}, {"inferred sizes", 10, 10, false}, {"one inferred", 10, 11, false}} {
+		result, err := lowerFile(batchesProgram(c.left, c.right), true, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := result.Methods[0].Report.Calls[4].Reason; (why == "") != c.want || !c.want && !strings.Contains(why, "repeat an operand") {
+			t.Errorf("%s: the product is lowered: %v (%q), want %v", c.name, why == "", why, c.want)
+		}
+	}
+}

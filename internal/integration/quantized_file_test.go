@@ -294,8 +294,6 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 		want, refused := callSized(context.Background(), reference, sizes, q.seed+uint64(i))
 		got, err := callSized(g, m, sizes, q.seed+uint64(i))
 		switch {
-		case err != nil && refused == nil && bytes.Equal(data, q.from) && errors.Is(err, etrun.ErrInput):
-			refused, err = err, nil // nodes repeat sizes of 1 that operators refuse
 		case (err == nil) != (refused == nil):
 			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, exectest.Listing(plan))
 		case err == nil:

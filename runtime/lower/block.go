@@ -41,6 +41,7 @@ type flow struct {
 	m        *ir.Method
 	payloads []Payload // see [Backends]
 	views    []bool    // by value: a step makes it a view
+	varies   [][]int   // see sizesThatVary; for a file only
 
 	block
 	after   [][]int  // by step of the block: the earlier steps that it must follow, each once

@@ -3,6 +3,7 @@ package lower
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -105,4 +106,70 @@ func (t *taint) args(list []int) bool {
 // marked reports whether one of the values is marked.
 func marked(marks []bool, values []int) bool {
 	return slices.ContainsFunc(values, func(v int) bool { return marks[v] })
+}
+
+// sizesThatVary returns by value how the dimensions of tensors vary, see regions.GraphValue: sizes that are numbers among the arguments of
+// the one step that makes a tensor do not vary, and those of one slot vary in the same way.
+func sizesThatVary(m *ir.Method) [][]int {
+	varies, makers := make([][]int, len(m.Values)), make([]int, len(m.Values))
+	const none, several = 0, -1 // else the step, plus one
+	note := func(v, i int) {
+		if makers[v] != none {
+			i = several - 1
+		}
+		makers[v] = i + 1
+	}
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		switch {
+		case s.IsJump() && s.Target <= i:
+			return varies
+		case s.Kind == ir.MoveCall:
+			note(s.Args[1], i)
+		case s.Kind == ir.KernelCall && s.Sig.Result != nil:
+			if v := s.Args[len(s.Args)-1]; m.Values[v].Kind != tensor.KindTensor {
+				note(v, i)
+			}
+		}
+		for _, v := range s.Writes {
+			note(v, i)
+		}
+	}
+	for v, made := range makers {
+		if made > 0 && m.Values[v].Kind == tensor.KindTensor && m.Values[v].Tensor.Dynamism != tensor.Static {
+			varies[v] = numbered(m, made-1, m.Values[v].Tensor.Sizes, func(slot int) bool {
+				return makers[slot] >= none && makers[slot] < made
+			})
+		}
+	}
+	return varies
+}
+
+// numbered returns how the sizes of the result of step i vary that are numbers among its arguments, nil if none are. once reports whether a
+// slot is not set again in a run.
+func numbered(m *ir.Method, i int, sizes []int, once func(slot int) bool) []int {
+	s, at := &m.Steps[i], 1
+	switch {
+	case s.Kind != ir.KernelCall:
+		return nil
+	case s.Op.Flow == opclass.Filled:
+		at = 0
+	case s.Op.Flow != opclass.Reshaped && s.Op.Class != opclass.Expand:
+		return nil
+	}
+	list := m.Values[s.Args[at]].Items()
+	if len(list) != len(sizes) {
+		return nil
+	}
+	varies := make([]int, len(sizes))
+	for d, slot := range list {
+		switch {
+		case slot >= 0 && m.Values[slot].Kind == tensor.KindInt && !m.Values[slot].Changes && int(m.Values[slot].Int) == sizes[d]:
+		case slot >= 0 && m.Values[slot].Changes && once(slot):
+			varies[d] = slot + 1
+		default:
+			varies[d] = -1
+		}
+	}
+	return varies
 }

@@ -190,6 +190,9 @@ func (g *graph) add(at version) int {
 	t := g.f.m.Values[at.value].Tensor
 	g.values = append(g.values, regions.GraphValue{Kind: tensor.KindTensor,
 		DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
+	if g.f.varies != nil {
+		g.values[len(g.values)-1].Varies = g.f.varies[at.value]
+	}
 	g.known.set(at, len(g.values)-1)
 	return len(g.values) - 1
 }

@@ -34,7 +34,7 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Dataflow, by.Payloads), report: report,
 		left: maxPartitionWork, first: len(m.Delegates)}
 	if l.InFile {
-		l.sized = computedSizes(m)
+		l.sized, l.varies = computedSizes(m), sizesThatVary(m)
 	}
 	for _, b := range blocks(m, l.Flow) {
 		if err := l.block(b); err != nil {

@@ -39,14 +39,13 @@ func (g *Graph) Release() (minor int) {
 	return minor
 }
 
-// Common converts a repaired graph to what runtimes from a release on execute, by its minor version; inputs k with varies[k]
-// have sizes that vary. It returns the constants that become inputs behind those of the graph. An error names what the
+// Common converts a repaired graph to what runtimes from a release on execute, by its minor version. It returns the constants that become inputs behind those of the graph. An error names what the
 // runtimes do not have.
-func (g *Graph) Common(varies []bool, release int) ([]Value, error) {
+func (g *Graph) Common(release int) ([]Value, error) {
 	if !isCommon(TagCopy, release) {
 		g.copiesToReshapes()
 	}
-	if err := g.checkCommon(varies, release); err != nil {
+	if err := g.checkCommon(release); err != nil {
 		return nil, err
 	}
 	g.keepDims()
@@ -56,8 +55,8 @@ func (g *Graph) Common(varies []bool, release int) ([]Value, error) {
 	return constants, nil
 }
 
-// CheckCommon returns an error if runtimes from a release on do not execute a graph of fixed sizes.
-func (g *Graph) CheckCommon(release int) error { return InPayload(g.checkCommon(nil, release)) }
+// CheckCommon returns an error if runtimes from a release on do not execute a graph.
+func (g *Graph) CheckCommon(release int) error { return InPayload(g.checkCommon(release)) }
 
 // copiesToReshapes makes copies reshapes to the same sizes.
 func (g *Graph) copiesToReshapes() {
@@ -81,10 +80,10 @@ func (g *Graph) keepDims() {
 // fixedNodes have sizes among their parameters, so that they do not fit operands whose sizes vary.
 var fixedNodes = []uint8{TagStaticReshape, TagStaticSlice, TagResizeBilinear2D}
 
-func (g *Graph) checkCommon(varies []bool, release int) error {
+func (g *Graph) checkCommon(release int) error {
 	changes := make([]bool, len(g.Values)) // values whose sizes vary
-	for k, v := range g.Args[:g.Inputs] {
-		changes[v] = k < len(varies) && varies[k]
+	for k, how := range g.Varies {
+		changes[g.Args[k]] = how != nil
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -98,6 +97,9 @@ func (g *Graph) checkCommon(varies []bool, release int) error {
 			for _, v := range n.Out {
 				changes[v] = true
 			}
+			if n.Exact && g.mayRepeat(i) {
+				return n.unsupported("the runtimes repeat an operand of size 1, and the operator does not: the sizes vary")
+			}
 		}
 	}
 	used := UsedValues(g)
@@ -108,6 +110,82 @@ func (g *Graph) checkCommon(varies []bool, release int) error {
 		}
 	}
 	return nil
+}
+
+// maxTried bounds the sizes that are tried, of which each doubles the work.
+const maxTried = 12
+
+// mayRepeat reports whether an operand of node i is repeated, see Node.Exact, at some sizes of the inputs that it depends on. Those that
+// vary are tried as 1 and as declared: only operands of size 1 are repeated.
+func (g *Graph) mayRepeat(i int) bool {
+	before, needed := g.upTo(i)
+	declared, groups := g.sizesThatVary(needed)
+	if len(groups) > maxTried {
+		return true
+	}
+	s, n := make([]Shape, len(g.Values)), &g.Nodes[i]
+	for set := range 1 << len(groups) {
+		copy(s, declared)
+		for k, dims := range groups {
+			for _, x := range dims {
+				if set>>k&1 != 0 {
+					s[x[0]].Dim[x[1]] = 1
+				}
+			}
+		}
+		if before.Infer(s) == nil && n.Type.Shape(g, n, s) == nil && n.repeats(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// sizesThatVary returns the declared shapes of the inputs, and of those that are needed the dimensions that vary, as values and dimensions:
+// the ones of a group in the same way.
+func (g *Graph) sizesThatVary(needed []bool) (declared []Shape, groups [][][2]int) {
+	declared = make([]Shape, len(g.Values))
+	known := make(map[int]int) // the group, plus one
+	for k, v := range g.Args[:g.Inputs] {
+		declared[v] = g.Values[v].Shape
+		if k >= len(g.Varies) || !needed[v] {
+			continue
+		}
+		for d, how := range g.Varies[k] {
+			switch at := known[how]; {
+			case how == 0 || declared[v].Dim[d] <= 1:
+			case at > 0:
+				groups[at-1] = append(groups[at-1], [2]int{v, d})
+			default:
+				groups = append(groups, [][2]int{{v, d}})
+				if how > 0 {
+					known[how] = len(groups)
+				}
+			}
+		}
+	}
+	return declared, groups
+}
+
+// upTo returns the nodes that node i depends on, and the values that these and it read.
+func (g *Graph) upTo(i int) (before Graph, needed []bool) {
+	before, needed = *g, make([]bool, len(g.Values))
+	before.Nodes = nil
+	for k := i; k >= 0; k-- {
+		n := &g.Nodes[k]
+		if k < i && !slices.ContainsFunc(n.Out, func(v int) bool { return needed[v] }) {
+			continue
+		}
+		for _, v := range n.In {
+			if v != None {
+				needed[v] = true
+			}
+		}
+		if k < i {
+			before.Nodes = append(before.Nodes, *n)
+		}
+	}
+	slices.Reverse(before.Nodes)
+	return before, needed
 }
 
 // packedOperand reports whether operand k of a node is one that the library packs, so that its bytes are not read later.

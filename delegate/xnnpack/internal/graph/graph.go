@@ -17,6 +17,7 @@ type Graph struct {
 	Inputs  int   // number of inputs, which come first in Args
 
 	Static    bool                // arguments always have their declared sizes
+	Varies    [][]int             // by input, nil for one that is static: how its dimensions vary, as lowering.GraphValue.Varies
 	MayRepair bool                // repair known exporter faults
 	mixed     bool                // a node with weights had float and 8-bit operands
 	Repaired  []string            // descriptions of repaired faults

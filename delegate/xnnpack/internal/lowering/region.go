@@ -68,8 +68,26 @@ func (l *Lowering) complete(inputs, outputs []int) (*graph.Graph, error) {
 	g, err := l.Finish()
 	if err == nil {
 		g.Static = !slices.ContainsFunc(inputs, func(v int) bool { return l.vals[v].Dynamism != tensor.Static })
+		for _, v := range inputs {
+			g.Varies = append(g.Varies, varies(&l.vals[v]))
+		}
 	}
 	return g, err
+}
+
+// varies returns how the dimensions of a tensor vary, in memory order, nil for a static tensor.
+func varies(x *lowering.GraphValue) []int {
+	if x.Dynamism == tensor.Static {
+		return nil
+	}
+	o, _ := declaredOrder(x)
+	list := make([]int, len(x.Sizes))
+	for i, d := range o.perm(len(x.Sizes)) {
+		if list[i] = -1; x.Varies != nil {
+			list[i] = x.Varies[d]
+		}
+	}
+	return list
 }
 
 // CheckOutputs checks that the outputs have their declared sizes.
