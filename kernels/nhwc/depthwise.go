@@ -9,13 +9,51 @@ import (
 type Depthwise struct {
 	Images
 	X, Y     []float32 // input and output
-	Filter   []float32 // [H, W, C]
-	Bias     []float32 // C elements
 	Min, Max float32   // bounds of the results
 
-	planned Images   // what lists are for
-	borders [2]int   // sides of that
-	lists   [][]taps // for each worker
+	filter, bias []float32    // [H, W, C] and C elements, each row as often as a step has points
+	copies       [2][]float32 // of both, if channels are few
+	planned      Images       // what lists are for
+	borders      [2]int       // sides of that
+	lists        [][]taps     // for each worker
+}
+
+// fewChannels is the number of elements of a vector. If there are at most half as many channels, and adjacent points are next to each
+// other in the input, a step computes several points as if they were more channels.
+const fewChannels = 16
+
+// points returns how many points a step computes.
+func (d *Depthwise) points() int {
+	if d.Stride[2] == 1 {
+		return max(1, fewChannels/max(1, d.C))
+	}
+	return 1
+}
+
+// Copied returns the number of elements that SetFilter copies.
+func (d *Depthwise) Copied() int {
+	if p := d.points(); p > 1 || d.C < simd.ChannelLanes {
+		return (d.taps()+1)*d.C*p + 2*simd.ChannelLanes
+	}
+	return 0
+}
+
+// SetFilter refers to a filter, [H, W, C], and C elements of a bias. Vector loops read behind rows of few channels: those are copied.
+func (d *Depthwise) SetFilter(filter, bias []float32) {
+	d.filter, d.bias = filter, bias
+	if d.Copied() == 0 {
+		return
+	}
+	points := d.points()
+	for i, list := range []*[]float32{&d.filter, &d.bias} {
+		to := pack.Grow(d.copies[i], len(*list)*points+simd.ChannelLanes)
+		for at := 0; at < len(*list); at += d.C {
+			for k := range points {
+				copy(to[at*points+k*d.C:], (*list)[at:at+d.C])
+			}
+		}
+		d.copies[i], *list = to, to
+	}
 }
 
 // taps are the offsets of the taps of a window: in the input, relative to the first of them, and in the filter.
@@ -73,7 +111,7 @@ func (d *Depthwise) Plan(workers int) {
 // Run computes a line of the output, counted over all images, in runs of points whose windows have the same taps in the
 // input.
 func (d *Depthwise) Run(worker, line int) {
-	width, c, lists := d.Out[2], d.C, d.lists[worker]
+	width, c, lists, points := d.Out[2], d.C, d.lists[worker], d.points()
 	top, y0, y1 := d.Taps(1, line%d.Out[1])
 	first := line / d.Out[1] * d.In[1]
 	for at := 0; at < width; {
@@ -86,7 +124,12 @@ func (d *Depthwise) Run(worker, line int) {
 		if rows, cols := [2]int{y0, y1}, [2]int{x0, x1}; l.rows != rows || l.cols != cols {
 			d.list(l, rows, cols)
 		}
-		simd.ChannelTaps(d.Y[(line*width+at)*c:], d.X[from:], d.Filter, d.Bias, l.x, l.w, run, c, c, d.Stride[2]*c, d.Min, d.Max)
+		y, x, n := d.Y[(line*width+at)*c:], d.X[from:], points*c
+		simd.ChannelTaps(y, x, d.filter, d.bias, l.x, l.w, run/points, n, n, d.Stride[2]*n, d.Min, d.Max)
+		if rest := run % points * c; rest > 0 {
+			done := run*c - rest
+			simd.ChannelTaps(y[done:], x[done:], d.filter, d.bias, l.x, l.w, 1, rest, rest, rest, d.Min, d.Max)
+		}
 		at += run
 	}
 }
@@ -98,7 +141,7 @@ func (d *Depthwise) list(l *taps, rows, cols [2]int) {
 	for y := rows[0]; y < rows[1]; y++ {
 		for x := cols[0]; x < cols[1]; x++ {
 			l.x = append(l.x, ((y-rows[0])*d.Dilate[1]*d.In[2]+(x-cols[0])*d.Dilate[2])*d.C)
-			l.w = append(l.w, (y*d.Kernel[2]+x)*d.C)
+			l.w = append(l.w, (y*d.Kernel[2]+x)*d.C*d.points())
 		}
 	}
 }

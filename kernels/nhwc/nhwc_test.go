@@ -161,14 +161,15 @@ func TestDepthwise(t *testing.T) {
 		const images = 2
 		d.Images, d.Min, d.Max = randomImages(r, 2), -2e5, 2e5
 		d.X, d.Y = integers(r, images*d.size()), make([]float32, images*window.Volume(d.Out)*d.C)
-		d.Filter, d.Bias = integers(r, d.taps()*d.C), integers(r, d.C)
+		filter, bias := integers(r, d.taps()*d.C), integers(r, d.C)
+		d.SetFilter(filter, bias)
 		want := make([]float32, len(d.Y))
 		d.outputs(images, func(i, image int, at [3]int) {
 			for c := range d.C {
-				sum := d.Bias[c]
+				sum := bias[c]
 				d.each(at, func(tap, point int) {
 					if point >= 0 {
-						sum += d.Filter[tap*d.C+c] * d.X[image*d.size()+point*d.C+c]
+						sum += filter[tap*d.C+c] * d.X[image*d.size()+point*d.C+c]
 					}
 				})
 				want[i*d.C+c] = min(max(sum, d.Min), d.Max)

@@ -9,6 +9,7 @@ import (
 // Padded are N images in a copy with rows and columns of padding around them, so that no window extends over an edge.
 type Padded[T comparable] struct {
 	Images
+	Repeat     int // how often the copy has each channel, one after the other, if more than once: C counts them all
 	N          int
 	Rows, Cols int // of an image with its padding
 	padding    []T // a row of it at least
@@ -20,6 +21,9 @@ func (p *Padded[T]) Plan(s Images, n int) {
 	size := func(d int) int { return s.Pad[d] + max(s.In[d], s.Start(d, s.Out[d]-1)+s.Extent(d)) }
 	p.Rows, p.Cols = size(1), size(2)
 }
+
+// DropPadding makes it a copy without padding.
+func (p *Padded[T]) DropPadding() { p.Rows, p.Cols, p.Pad = p.In[1], p.In[2], [3]int{} }
 
 // Differs reports whether the copy has padding.
 func (p *Padded[T]) Differs() bool { return p.Rows != p.In[1] || p.Cols != p.In[2] }
@@ -45,10 +49,11 @@ func (p *Padded[T]) Inside() Images {
 
 // Copy copies images to dst, [N, Rows, Cols, C], and pads each with its padding.
 func (p *Padded[T]) Copy(dst, src []T, padding func(image int) T) {
+	repeat := max(1, p.Repeat)
 	line, width, left, top := p.In[2]*p.C, p.Cols*p.C, p.Pad[2]*p.C, p.Pad[1]
 	for image := range p.N {
-		row := p.row(padding(image), width)
-		to, from := dst[image*p.Rows*width:][:p.Rows*width], src[image*p.In[1]*line:][:p.In[1]*line]
+		row, in := p.row(padding(image), width), line/repeat
+		to, from := dst[image*p.Rows*width:][:p.Rows*width], src[image*p.In[1]*in:][:p.In[1]*in]
 		for y := range p.Rows {
 			to, y := to[y*width:][:width], y-top
 			if y < 0 || y >= p.In[1] {
@@ -56,8 +61,21 @@ func (p *Padded[T]) Copy(dst, src []T, padding func(image int) T) {
 				continue
 			}
 			copy(to[:left], row)
-			copy(to[left:], from[y*line:][:line])
+			repeatAll(to[left:][:line], from[y*in:][:in], repeat)
 			copy(to[left+line:], row)
+		}
+	}
+}
+
+// repeatAll copies src to dst, each element n times.
+func repeatAll[T any](dst, src []T, n int) {
+	if n == 1 {
+		copy(dst, src)
+		return
+	}
+	for j := range n {
+		for i, v := range src {
+			dst[i*n+j] = v
 		}
 	}
 }

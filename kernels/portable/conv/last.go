@@ -54,17 +54,20 @@ func (p *pass[T]) runLast(c *kernels.Ctx, y, x []float32) {
 	l, taps := &q.last, p.Kernel[1]*p.Kernel[2]
 	l.Shape, l.C, l.Min, l.Max = p.Shape, p.groups, float32(math.Inf(-1)), float32(math.Inf(1))
 	l.X, l.Y = x, y
-	if l.Filter = l.weights.Get(p.weight); l.Filter == nil {
-		l.Filter = l.weights.New(c, p.weight, len(p.w))
-		operand.Transpose(c, l.Filter, q.w, p.groups, taps)
+	filter, bias := l.weights.Get(p.weight), q.bias
+	if filter == nil {
+		filter = l.weights.New(c, p.weight, len(p.w))
+		operand.Transpose(c, filter, q.w, p.groups, taps)
 	}
-	if l.Bias = q.bias; l.Bias == nil {
-		l.Bias = kernels.Scratch[float32](c, p.groups)
-		clear(l.Bias)
+	if bias == nil {
+		bias = kernels.Scratch[float32](c, p.groups)
+		clear(bias)
 	}
+	l.SetFilter(filter, bias)
 	l.Plan(c.Threads())
 	c.Parallel(p.batch*p.Out[1], 1+macsPerRange/8/(p.Out[2]*p.groups*taps), channelRows{q})
-	l.Filter, l.Bias, l.X, l.Y = nil, nil, nil, nil
+	l.X, l.Y = nil, nil
+	l.SetFilter(nil, nil)
 }
 
 type channelRows struct{ *pass[float32] }

@@ -60,12 +60,13 @@ func TestNarrowImages(t *testing.T) {
 // plain loops.
 func TestDepthwiseMultiplied(t *testing.T) {
 	for _, k := range [][2]int{{1, 9}, {9, 1}, {3, 3}, {4, 5}, {9, 9}, {12, 8}, {21, 21}} {
-		for _, channels := range [][2]int{{1, 3}, {1, 19}, {1, 32}, {2, 3}, {5, 4}} {
+		for i, channels := range [][2]int{{1, 3}, {1, 19}, {1, 32}, {2, 3}, {5, 4}, {3, 16}, {2, 17}} {
 			for _, width := range []int{k[1], k[1] + 20} {
 				for _, flags := range []uint32{0, graph.FlagSamePadding} {
-					w := graph.Window{KernelH: k[0], KernelW: k[1], StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+					w := graph.Window{KernelH: k[0], KernelW: k[1], StrideH: 1, StrideW: 1 + i%2, DilationH: 1, DilationW: 1,
 						Groups: channels[0], GroupIn: 1, GroupOut: channels[1]}
-					name := fmt.Sprintf("%dx%d, %d groups of %d outputs, width %d, flags %d", k[0], k[1], channels[0], channels[1], width, flags)
+					name := fmt.Sprintf("%dx%d, %d groups of %d outputs, width %d, flags %d, stride %d", k[0], k[1], channels[0], channels[1], width, flags,
+						w.StrideW)
 					compareWithPlain(t, graphtest.Sample{Name: name, Graph: convolutionGraph32("DepthwiseConv2d", k[0]+3, width, w, flags)}, nil)
 				}
 			}

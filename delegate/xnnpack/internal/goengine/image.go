@@ -165,7 +165,7 @@ func newUnit(m *Image, in delegate.Instance) *unit {
 // packedVersion is increased with every change of what panels contain. packedLeast is the size of panels from which reading a file
 // is faster than packing. Tests set them.
 var (
-	packedVersion       = 6
+	packedVersion       = 7
 	packedLeast   int64 = 64 << 10
 )
 

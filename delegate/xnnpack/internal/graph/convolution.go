@@ -318,10 +318,14 @@ func transposedCost(_ *Graph, n *Node, s []Shape) int64 {
 	return Times(s[n.In[0]].Numel(), w.KernelH, w.KernelW, w.GroupOut)
 }
 
-// IsDepthwise reports whether a node is a depthwise convolution with one output channel per input
-// channel. Others are computed as grouped convolutions.
+// maxRepeat is the largest number of outputs of a channel for which channels are repeated instead of multiplied by matrices.
+const maxRepeat = 16
+
+// IsDepthwise reports whether a node is a depthwise convolution with one output channel per input channel, or with a few. Others
+// are computed as grouped convolutions.
 func (n *Node) IsDepthwise() bool {
-	return n.Type.Tag == TagDepthwiseConv2d && n.Window().GroupOut == 1
+	w := n.Window()
+	return n.Type.Tag == TagDepthwiseConv2d && (w.GroupOut == 1 || w.Groups > 1 && w.GroupOut <= maxRepeat)
 }
 
 // FilterOf returns the datatype of the filter of a convolution or a fully connected node.

@@ -120,7 +120,7 @@ func DenseRows(k int) int { return max(GatheredRows, denseElements/max(1, min(k,
 
 // Lines of at most fewPixels, or of at most narrowLine if windows have more than manyWindowTaps taps, are computed from
 // a padded copy of the input. Without padding, nearly every pixel would read another part of its window.
-const fewPixels, narrowLine, manyWindowTaps = 7, 16, 25
+const fewPixels, narrowLine, manyWindowTaps = 7, 64, 25
 
 // IsNarrow reports whether that is so for a line of the output.
 func (w *Window) IsNarrow(pixels int) bool {

@@ -66,12 +66,12 @@ func filterRun(n *graph.Node) int {
 	}
 }
 
-// packDepthwise returns a filter [1, kernel H, kernel W, output channels] without matrices. With several
+// packDepthwise returns a filter [1, kernel H, kernel W, output channels] without matrices. With many
 // output channels per input channel it has one for each group.
 func packDepthwise(_ *graph.Graph, n *graph.Node, panels packPanels) *Float {
 	w := n.Window()
 	f, k := &Float{}, w.KernelH*w.KernelW
-	if w.GroupOut == 1 {
+	if n.IsDepthwise() {
 		return f
 	}
 	for i := range w.Groups {

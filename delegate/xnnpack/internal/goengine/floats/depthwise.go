@@ -1,11 +1,9 @@
 package floats
 
 import (
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/filters"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/pack"
-	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -19,9 +17,8 @@ func (d *depthwiseLines) Compute(e *frame.Frame, _ *graph.Node) {
 type depthwiseLines struct {
 	nhwc.Depthwise
 	node   *graph.Node
-	longer [2][]float32 // of a filter of few channels, the taps and the bias in copies that vector loops can read behind
-	padded nhwc.Padded[float32]
-	input  []float32 // what the padded copy is made of, nil if there is none
+	padded nhwc.Padded[float32] // a copy of the input, in which channels with several outputs are repeated
+	input  []float32            // what the copy is made of, nil if there is none
 
 	lines, grain int // of the parallel loop
 }
@@ -29,14 +26,17 @@ type depthwiseLines struct {
 // Depthwise returns the loop of a depthwise convolution.
 func Depthwise(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &depthwiseLines{}) }
 
-// plan sets the windows of a node. It reports whether they read a padded copy of the input: if that is faster and the copy
-// is not too large.
+// plan sets the windows of a node. It reports whether they read a copy of the input. That has padding if windows are faster with it and
+// the copy is not too large.
 func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 	s := n.Windows(in, out)
 	d.Images = frame.Images(&s)
+	d.C *= s.W.GroupOut
+	d.padded.Repeat = s.W.GroupOut
 	d.padded.Plan(d.Images, s.In.Dim[0])
-	if !d.padded.Differs() || !s.W.IsNarrow(s.Out.Dim[2]) || d.padded.Numel() > graph.Times(graph.MaxPadded, s.In.Numel()) {
-		return false
+	if !d.padded.Differs() || !s.W.IsNarrow(s.Out.Dim[2]) || d.padded.Numel() > graph.Times(graph.MaxPadded*s.W.GroupOut, s.In.Numel()) {
+		d.padded.DropPadding()
+		return s.W.GroupOut > 1
 	}
 	d.Images = d.padded.Inside()
 	return true
@@ -49,24 +49,13 @@ func (d *depthwiseLines) Bind(e *frame.Frame, n *graph.Node) {
 		d.input, d.X = d.X, tensor.View[float32](e.Staged)[:d.padded.Numel()]
 	}
 	d.node, d.Min, d.Max = n, n.Min, n.Max
-	d.setFilter(filterOf(e, n))
+	f := filterOf(e, n)
+	d.SetFilter(f.Taps, f.Bias)
 	d.Plan(e.Threads())
 	d.lines, d.grain = e.Shapes[n.Out[0]].Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
 }
 
-// setFilter refers to the taps and the bias of a filter.
-func (d *depthwiseLines) setFilter(f *filters.Float) {
-	d.Filter, d.Bias = f.Taps, f.Bias
-	if d.C < simd.ChannelLanes {
-		for i, list := range [][]float32{f.Taps, f.Bias} {
-			d.longer[i] = pack.Grow(d.longer[i], len(list)+simd.ChannelLanes)
-			copy(d.longer[i], list)
-		}
-		d.Filter, d.Bias = d.longer[0], d.longer[1]
-	}
-}
-
-// pad fills the padded copy, if there is one, which other nodes overwrite.
+// pad fills the copy, if there is one, which other nodes overwrite.
 func (d *depthwiseLines) pad() {
 	if d.input != nil {
 		d.padded.Copy(d.X, d.input, func(int) float32 { return 0 })
@@ -89,8 +78,7 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 	}
 }
 
-// DepthwiseWork is of depthwise convolutions: lists of taps, copies of the filter and bias of few channels, and a padded copy
-// of the input.
+// DepthwiseWork is of depthwise convolutions: lists of taps, copies of the filter and bias of few channels, and a copy of the input.
 func DepthwiseWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
 	ConnectedWork(w, g, n, s, threads)
 	var d depthwiseLines
@@ -98,8 +86,5 @@ func DepthwiseWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape
 		w.Staged = max(w.Staged, graph.Times(4, int(d.padded.Numel())))
 		w.Kept = graph.Plus(w.Kept, graph.Times(4, d.padded.Cols, d.C))
 	}
-	w.Kept = graph.Plus(w.Kept, graph.Times(threads, 8*d.Listed()))
-	if c := d.C; c < simd.ChannelLanes {
-		w.Kept = graph.Plus(w.Kept, graph.Times(4, (d.Kernel[1]*d.Kernel[2]+1)*c+2*simd.ChannelLanes))
-	}
+	w.Kept = graph.Plus(w.Kept, graph.Plus(graph.Times(threads, 8*d.Listed()), graph.Times(4, d.Copied())))
 }
