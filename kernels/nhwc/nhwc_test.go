@@ -76,32 +76,28 @@ func same(t *testing.T, what string, got, want []float32, s Images) {
 }
 
 func TestPool(t *testing.T) {
+	const least = -1000
 	r := rand.New(rand.NewPCG(1, 2))
 	byRow := 0
 	var p Pool[float32] // plans follow each other
 	for range tests {
 		const images = 2
 		p.Images, p.Mean, p.Adaptive = randomImages(r, 1+r.IntN(3)), r.IntN(2) == 0, false
-		p.X, p.Y, p.Stop, p.Empty = integers(r, images*p.size()), make([]float32, images*window.Volume(p.Out)*p.C), never{}, -7
+		p.X, p.Y, p.Stop, p.Empty = integers(r, images*p.size()), make([]float32, images*window.Volume(p.Out)*p.C), never{}, least
 		p.Plan(2)
 		p.CountInside()
 		want := make([]float32, len(p.Y))
 		p.outputs(images, func(i, image int, at [3]int) {
 			for c := range p.C {
-				sum, most, n := float32(0), float32(-1000), 0
+				sum, most, n := float32(0), float32(least), 0
 				p.each(at, func(_, point int) {
 					if point >= 0 {
 						v := p.X[image*p.size()+point*p.C+c]
 						sum, most, n = sum+v, max(most, v), n+1
 					}
 				})
-				switch {
-				case p.Mean:
+				if want[i*p.C+c] = most; p.Mean {
 					want[i*p.C+c] = sum / float32(max(n, 1))
-				case n == 0:
-					want[i*p.C+c] = -7
-				default:
-					want[i*p.C+c] = most
 				}
 			}
 		})

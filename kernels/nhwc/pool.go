@@ -12,7 +12,7 @@ type Pool[T simd.Ordered] struct {
 	Adaptive bool    // windows are the parts of the input, see [window.Part], and have no kernel
 	Mean     bool    // else the largest element, NaN if there is one
 	Shares   [3][]T  // the divisor of a mean is a product of what its window counts for along each dimension
-	Empty    T       // the largest element of a window outside of the input
+	Empty    T       // the least element there is, the largest one of a window outside of the input
 	Stop     Stopper // polled for each run of windows
 	X, Y     []T     // input and output
 
@@ -34,8 +34,20 @@ func (p *Pool[T]) longest(d int) int {
 // Area is the largest number of elements of a window.
 func (p *Pool[T]) Area() int { return p.longest(0) * p.longest(1) * p.longest(2) }
 
-// Line returns the number of elements of a line of the input, the memory that Run needs.
-func (p *Pool[T]) Line() int { return p.In[2] * p.C }
+// Line returns the number of elements of a line of the input with its padding, the memory that Run needs.
+func (p *Pool[T]) Line() int { return p.padded() * p.C }
+
+// padded returns the number of points of a combined line of the input. It has padding, if not too much, where that is neutral: all
+// windows then have the same taps.
+func (p *Pool[T]) padded() int {
+	if p.Mean || p.Adaptive || p.Kernel[2] > p.In[2] {
+		return p.In[2]
+	}
+	if wide := p.Pad[2] + max(p.In[2], p.Start(2, p.Out[2]-1)+p.Extent(2)); wide <= 2*p.In[2] {
+		return wide
+	}
+	return p.In[2]
+}
 
 // Listed returns the number of integers that Plan allocates for each worker.
 func (p *Pool[T]) Listed() int {
@@ -94,7 +106,18 @@ func (p *Pool[T]) Run(worker int, memory []T, i int) {
 	l, d, h := &p.lists[worker], i/p.Out[1]%p.Out[0], i%p.Out[1]
 	x, y := p.X[i/p.Out[1]/p.Out[0]*p.size():][:p.size()], p.Y[i*p.Out[2]*p.C:][:p.Out[2]*p.C]
 	lines := p.linesOf(l[0][:0], d, h)
-	if p.byRow && len(lines) > 1 {
+	pads := p.padded() > p.In[2]
+	switch {
+	case p.byRow && pads && len(lines) > 0:
+		p.Stop.Poll()
+		left, n := p.Pad[2]*p.C, p.In[2]*p.C
+		memory = memory[:p.Line()]
+		fill(memory[:left], p.Empty)
+		p.combine(memory[left:][:n], x, lines, 1, n, 0)
+		fill(memory[left+n:], p.Empty)
+		p.windows(l[1][:0], y, memory, append(lines[:0], 0), 0, p.Kernel[2])
+		return
+	case p.byRow && len(lines) > 1:
 		memory = memory[:p.Line()]
 		p.combine(memory, x, lines, 1, len(memory), 0)
 		x, lines = memory, append(lines[:0], 0)
