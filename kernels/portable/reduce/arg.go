@@ -38,7 +38,7 @@ func (f *argReducer[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 	f.blocks = (f.inner + block - 1) / block
 	if f.inner > 1 {
 		f.found, f.from = kernels.Scratch[C](c, c.Threads()*block), kernels.Scratch[int32](c, c.Threads()*block)
-		for i := range f.off {
+		for i := range min(rowsPerPass, f.n) {
 			f.off[i], f.tag[i] = i*f.inner, int32(i)
 		}
 	}

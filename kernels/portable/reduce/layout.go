@@ -17,8 +17,9 @@ type layout struct{ outer, n, inner int }
 // results returns the number of remaining elements.
 func (l layout) results() int { return l.outer * l.inner }
 
-// minInner is the smallest inner size that is processed row by row; shorter rows are gathered first.
-const minInner = 8
+// minInner is the smallest inner size that is processed row by row; shorter rows are gathered first, unless they are so few
+// that this takes longer.
+const minInner, fewRows = 8, 64
 
 // plan describes how a tensor is arranged for its reduction, and the results for the out.
 type plan struct {
@@ -30,7 +31,7 @@ type plan struct {
 // set finds the layout for reducing the dimensions in the set of t, and returns t's elements in it: its own bytes, or a
 // copy if remaining and reduced dimensions alternate in memory.
 func (p *plan) set(c *kernels.Ctx, t *tensor.Tensor, dims uint32) []byte {
-	if p.inMemory(t, dims) && (p.inner == 1 || p.inner >= minInner) {
+	if p.inMemory(t, dims) && (p.inner == 1 || p.inner >= minInner || p.outer*p.n <= fewRows) {
 		return t.Data
 	}
 	p.layout, p.count = layout{1, 1, 1}, 0
