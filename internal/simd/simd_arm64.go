@@ -4,7 +4,6 @@ package simd
 
 const (
 	lanes     = 4
-	few       = 24 // products are computed without vectors
 	tapsBlock = 16
 )
 

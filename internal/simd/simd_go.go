@@ -4,7 +4,6 @@ package simd
 
 const (
 	lanes     = 1
-	few       = 128 // products are computed without vectors
 	tapsBlock = 1
 	level     = "go"
 
