@@ -188,7 +188,7 @@ func newViewed(m *image, u delegate.Unit) *viewed {
 }
 
 // Workspace implements lowering.Planned: in the Go engine, nodes are moments, each intermediate value
-// has a block, and the last block is the working memory of the nodes. Values that are shown are read
+// has a block, and each part of the working memory of the nodes. Values that are shown are read
 // after the call.
 func (m *image) Workspace() *lowering.Workspace {
 	if own, ok := m.by.(*goengine.Image); ok {

@@ -121,7 +121,9 @@ func (m *Image) Workspace() *lowering.Workspace {
 	for _, it := range p.items {
 		w.Blocks = append(w.Blocks, lowering.Block{Bytes: it.Bytes, Span: lowering.Span{First: it.First, Last: it.Last}})
 	}
-	w.Blocks = append(w.Blocks, workBlock(g, p.shapes, m.InstanceThreads()))
+	for _, part := range workAt(g, p.shapes, m.InstanceThreads()).Parts(m.InstanceThreads()) {
+		w.Blocks = append(w.Blocks, part.Block)
+	}
 	return w
 }
 

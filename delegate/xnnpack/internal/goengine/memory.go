@@ -112,11 +112,11 @@ func (p *placement) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bo
 
 // memory is where the values between nodes and the working memory of loops are.
 type memory struct {
-	blocks    [][]byte      // for the declared sizes, see image.Workspace; nil for none
-	planned   *placement    // of the blocks
-	worked    lowering.Span // of the last block: the nodes that may use it
-	arena     *arena        // contains the bytes of values between nodes if no blocks do
-	placement *placement    // of the current shapes, in the blocks or in the arena
+	blocks    [][]byte     // for the declared sizes, see image.Workspace; nil for none
+	planned   *placement   // of the blocks
+	worked    []frame.Part // of the blocks behind those of values: the nodes' working memory
+	arena     *arena       // contains the bytes of values between nodes if no blocks do
+	placement *placement   // of the current shapes, in the blocks or in the arena
 	limits    delegate.Limits
 	kept      int64 // bytes that loops keep between runs
 }
@@ -127,7 +127,7 @@ func newMemory(c *graph.Compilation, p *placement, in delegate.Instance) memory 
 	switch {
 	case p == nil:
 	case in.Blocks != nil:
-		m.worked = workBlock(c.Graph, p.shapes, c.InstanceThreads()).Span
+		m.worked = workAt(c.Graph, p.shapes, c.InstanceThreads()).Parts(c.InstanceThreads())
 	case !c.HasDynamicArgs():
 		m.arena.expect(needsOf(c.Graph, p, in.Pool.Size()).Shared) // an image is planned for the threads of most instances
 	}
@@ -162,7 +162,7 @@ func (m *memory) place(e *frame.Frame) error {
 		values = m.placement.cut(block)
 	}
 	if loops == nil {
-		loops = block[at:]
+		loops = w.Cut(block[at:], e.Threads())
 	}
 	m.kept, e.Bytes = w.Kept, m.arena.workers(e.Threads())
 	e.Divide(w, loops)
@@ -170,20 +170,17 @@ func (m *memory) place(e *frame.Frame) error {
 	return nil
 }
 
-// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
-// the nodes' loops, nil if that does not.
-func (m *memory) matchingBlocks(e *frame.Frame, w *frame.Work) (values [][]byte, loops []byte, inBlocks bool) {
-	n := len(m.blocks) - 1
+// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the memory of
+// the nodes' loops, nil if its blocks do not.
+func (m *memory) matchingBlocks(e *frame.Frame, w *frame.Work) (values [][]byte, loops *frame.Memory, inBlocks bool) {
+	n := len(m.blocks) - len(m.worked)
 	if m.planned == nil || n != len(m.planned.items) {
 		return nil, nil, false
 	}
 	if inBlocks = m.planned.matches(e.Graph, e.Shapes, m.blocks[:n]); inBlocks {
 		m.placement, values = m.planned, m.blocks[:n]
 	}
-	if w.FitsIn(m.blocks[n], m.worked, e.Threads()) {
-		loops = m.blocks[n]
-	}
-	return values, loops, inBlocks
+	return values, w.In(m.blocks[n:], m.worked, e.Threads()), inBlocks
 }
 
 // assign sets the bytes of the values between nodes, in the blocks of their items.
@@ -195,16 +192,6 @@ func (m *memory) assign(e *frame.Frame, blocks [][]byte) {
 		n := e.Graph.Values[v].Datatype.Bytes(e.Shapes[v])
 		e.Data[v] = blocks[at][: n : n+numbers.Overread]
 	}
-}
-
-// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
-// at the given shapes.
-func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
-	w, last := workAt(g, s, threads), len(g.Nodes)-1
-	if w.Used.Last < w.Used.First {
-		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
-	}
-	return lowering.Block{Bytes: w.Shared(threads), Span: w.Used}
 }
 
 // arena is the memory of intermediate values in the Go engine, and of its loops, for units that have
@@ -277,17 +264,14 @@ func (a *arena) Memory() int64 {
 
 // workAt returns the work of a unit at the given shapes.
 func workAt(g *graph.Graph, s []graph.Shape, threads int) *frame.Work {
-	all, own := &frame.Work{Used: lowering.Span{First: len(g.Nodes), Last: graph.None}}, &frame.Work{}
+	all, own := &frame.Work{}, &frame.Work{}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		*own = frame.Work{}
 		if f := typeOf(g, n).work; f != nil {
 			f(own, g, n, s, threads)
 		}
-		if own.Shared(threads) > 0 {
-			all.Used = lowering.Span{First: min(all.Used.First, i), Last: i}
-		}
-		all.Add(own)
+		all.Add(own, i, threads)
 	}
 	return all
 }

@@ -94,8 +94,8 @@ func TestOtherBlocks(t *testing.T) {
 	own := mustCompile(t, m.Done(y))
 	defer own.Close()
 	w, g := own.Workspace(), own.Graph
-	if len(w.Blocks) != 3 || w.Blocks[2].Bytes == 0 {
-		t.Fatalf("got blocks %v, want two of values and one of working memory", w.Blocks)
+	if len(w.Blocks) != 4 || w.Blocks[3].Bytes == 0 {
+		t.Fatalf("got blocks %v, want two of values and two of working memory", w.Blocks)
 	}
 	args, want := graphtest.NewMaker(5).Arguments(g), graphtest.NewMaker(5).Arguments(g)
 	mustExecute(t, newUnit(own, delegate.Instance{}), want)
@@ -111,19 +111,19 @@ func TestOtherBlocks(t *testing.T) {
 	}
 }
 
-// TestWorkspaceSpans checks when the arguments of a chain are used.
+// TestWorkspaceSpans checks when the arguments of a chain are used, and each part of the working memory.
 func TestWorkspaceSpans(t *testing.T) {
 	m := graphtest.NewMaker(7)
-	x, y := m.Input(graph.FP32, 2, 64), m.Input(graph.FP32, 2, 64)
+	x, y := m.Input(graph.FP16, 2, 64), m.Input(graph.FP32, 2, 1)
 	a, b, c, d := m.Value(graph.FP32, 2, 64), m.Value(graph.FP32, 2, 64), m.Value(graph.FP32, 2, 64), m.Value(graph.FP32, 2, 64)
-	m.Node("Square", []int{x}, []int{a})
+	m.Node("Convert", []int{x}, []int{a})
 	m.Node("Add", []int{a, y}, []int{b})
 	m.Node("Softmax", []int{b}, []int{c})
 	m.Node("Softmax", []int{b}, []int{d})
 	own := mustCompile(t, m.Done(b, c, d))
 	defer own.Close()
 	w := own.Workspace()
-	if got, want := fmt.Sprint(w.Moments, w.Args), "4 [{0 0} {0 1} {1 3} {2 3} {3 3}]"; got != want {
+	if got, want := fmt.Sprint(w.Moments, w.Args, w.Blocks[1].Span, w.Blocks[2].Span), "4 [{0 0} {0 1} {1 3} {2 3} {3 3}] {0 0} {1 1}"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
