@@ -23,13 +23,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/lazy"
 )
 
 // Options configures a server. Zero fields mean the defaults.
@@ -94,7 +94,7 @@ func (s *modelSet) find(name string) *Model {
 }
 
 // names are the valid model names: they are part of a path.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var names = lazy.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // statisticsPath is the path of the statistics of all models, so that statisticsName is no model's name.
 const (
@@ -121,7 +121,7 @@ func New(o Options, models ...Config) (*Server, error) {
 
 // CheckName returns an error if a model cannot have this name, which is part of paths.
 func CheckName(name string) error {
-	if !names.MatchString(name) {
+	if !names().MatchString(name) {
 		return fmt.Errorf("model name %.140q, want letters, digits, dots, dashes and underscores", name)
 	}
 	if name == statisticsName {

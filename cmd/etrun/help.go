@@ -15,10 +15,10 @@ import (
 // helpWidth is the width of help texts in columns.
 const helpWidth = 80
 
-// formatHelp wraps the help of a command and its subcommands at helpWidth, and keeps the order in
-// which their flags were defined: a command's own flags precede those of all programs.
+// formatHelp keeps the order in which the flags of a command and its subcommands were defined: a command's own flags
+// precede those of all programs.
 func formatHelp(c *cobra.Command) {
-	c.Long, c.Flags().SortFlags = wrap(c.Long), false
+	c.Flags().SortFlags = false
 	for _, sub := range c.Commands() {
 		formatHelp(sub)
 	}

@@ -86,7 +86,7 @@ func help(w io.Writer, c *cobra.Command) error {
 		return usage(w, c)
 	}
 	var b strings.Builder
-	first, _, _ := strings.Cut(c.Long, "\n\n")
+	first, _, _ := strings.Cut(wrap(c.Long), "\n\n")
 	b.WriteString(strings.TrimRight(first, "\n") + "\n\n")
 	writeUse(&b, c)
 	writeCommands(&b, c)
@@ -107,7 +107,7 @@ func help(w io.Writer, c *cobra.Command) error {
 
 func longOf(c *cobra.Command) string {
 	if c.Long != "" {
-		return c.Long
+		return wrap(c.Long)
 	}
 	return c.Short
 }

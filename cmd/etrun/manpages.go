@@ -33,7 +33,7 @@ func newManpages(*app) *cobra.Command {
 func keepTables(c *cobra.Command) {
 	var b strings.Builder
 	inTable := false
-	for line := range strings.Lines(c.Long) {
+	for line := range strings.Lines(wrap(c.Long)) {
 		indented := strings.HasPrefix(line, "  ")
 		if indented != inTable && strings.TrimSpace(line) != "" {
 			b.WriteString("\n")

@@ -89,7 +89,7 @@ func newQuantize(a *app) *cobra.Command {
 	flags.StringVar(&q.observer, "observer", string(lowering.ObserveMSE), "with q8: `OBSERVER` of ranges: "+names(lowering.Observers))
 	q.addCalibrate(flags)
 	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
-	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, "+
+	flags.Var(session.Texts(&q.skip), "skip", "leave layers as they are whose name matches `PATTERN`, "+
 		"such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
 	flags.BoolVar(&q.all, "all", false, "with dq8 and auto: quantize recurrent layers, and convolutions of one dimension or followed by a relu, too,"+
 		" which lose more than others")

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bufio"
 	"io/fs"
 	"os"
 	"path"
@@ -38,8 +39,8 @@ func available(root fs.FS) int64 {
 // sum returns the sum of numbers in a file of lines of names and numbers.
 func sum(root fs.FS, file string, names ...string) (total int64) {
 	for line := range lines(root, file) {
-		if fields := strings.Fields(line); len(fields) > 1 && slices.Contains(names, fields[0]) {
-			n, _ := strconv.ParseInt(fields[1], 10, 53)
+		if name, text, _ := strings.Cut(line, " "); slices.Contains(names, name) {
+			n, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 53)
 			total += n
 		}
 	}
@@ -200,14 +201,12 @@ func hasWord(list, word string) bool {
 // lines yields the lines of a file without line ends; none if it is not readable.
 func lines(root fs.FS, name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		text, err := fs.ReadFile(root, name)
+		f, err := root.Open(name)
 		if err != nil {
 			return
 		}
-		for line := range strings.Lines(string(text)) {
-			if !yield(strings.TrimRight(line, "\n")) {
-				return
-			}
+		defer f.Close()
+		for s := bufio.NewScanner(f); s.Scan() && yield(s.Text()); { // as little memory as a line has: every load reads some of these files
 		}
 	}
 }

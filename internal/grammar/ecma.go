@@ -3,12 +3,13 @@ package grammar
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/internal/lazy"
 )
 
 // ecma returns a regular expression of ECMA 262 with the flag u, as JSON schemas recommend it, in the syntax of package regexp. Escapes
@@ -66,9 +67,9 @@ type ecmaReader struct {
 }
 
 var (
-	reference  = regexp.MustCompile(`^\\(?:([1-9][0-9]?)|k<([^>]*)>)`)
-	quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
-	namedGroup = regexp.MustCompile(`^\(\?<[\pL_$][\pL\pN_$]*>`)
+	reference  = lazy.Pattern(`^\\(?:([1-9][0-9]?)|k<([^>]*)>)`)
+	quantifier = lazy.Pattern(`^\{[0-9]+(,[0-9]*)?\}`)
+	namedGroup = lazy.Pattern(`^\(\?<[\pL_$][\pL\pN_$]*>`)
 	spaces     = []rune{'\t', '\r', ' ', ' ', 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f, 0x205f,
 		0x3000, 0x3000, 0xfeff, 0xfeff}
 	lineEnds = []rune{'\n', '\n', '\r', '\r', 0x2028, 0x2029}
@@ -83,7 +84,7 @@ func (e *ecmaReader) next() (string, error) {
 			e.conditions, e.rest = e.conditions+1, e.rest[2:]
 			return edge, nil
 		}
-		if back := reference.FindStringSubmatch(e.rest); back != nil && e.backtracks {
+		if back := reference().FindStringSubmatch(e.rest); back != nil && e.backtracks {
 			return e.back(back)
 		}
 		a, err := e.escape(false)
@@ -99,7 +100,7 @@ func (e *ecmaReader) next() (string, error) {
 		e.rest = e.rest[1:]
 		return "[^" + rangesText(lineEnds) + "]", nil
 	case '{':
-		if q := quantifier.FindString(e.rest); q != "" {
+		if q := quantifier().FindString(e.rest); q != "" {
 			e.rest = e.rest[len(q):]
 			return q, nil
 		}
@@ -138,7 +139,7 @@ func (e *ecmaReader) rune() rune {
 
 // group translates the beginning of a group.
 func (e *ecmaReader) group() (string, error) {
-	begin := namedGroup.FindString(e.rest)
+	begin := namedGroup().FindString(e.rest)
 	switch {
 	case begin != "":
 	case strings.HasPrefix(e.rest, "(?:"):

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/internal/lazy"
 )
 
 // quotedText writes all characters as in a string of JSON, each in one way.
@@ -44,26 +46,26 @@ const larkText = `"(?:\\.|[^"\\\n])*"i?`
 // What is translated to GBNF. Names with a hyphen are not the grammar's; a terminal has its number between bytes 1, a rule follows a
 // byte 0.
 var (
-	larkTerminal = regexp.MustCompile(`//[^\n]*|#[^\n]*|(` + larkText + `)[ \t]*\.\.[ \t]*(` + larkText + `)|` + larkText +
+	larkTerminal = lazy.Pattern(`//[^\n]*|#[^\n]*|(` + larkText + `)[ \t]*\.\.[ \t]*(` + larkText + `)|` + larkText +
 		`|/(?:\\.|[^/\\\n])+/[a-z]*`)
-	larkImport   = regexp.MustCompile(`(?m)^%import[ \t]+common(?:\.(\w+)(?:[ \t]*->[ \t]*(\w+))?|[ \t]*\(([^)]*)\))`)
-	larkKnown    = regexp.MustCompile(`~[ \t]*\d+(?:[ \t]*\.\.[ \t]*\d+)?|->[ \t]*\w+|\x01\d+\x01|(?m:^%ignore\b)`)
-	larkUnknown  = regexp.MustCompile(`[^\w\s:|()\[\]*+?!].*`)
+	larkImport   = lazy.Pattern(`(?m)^%import[ \t]+common(?:\.(\w+)(?:[ \t]*->[ \t]*(\w+))?|[ \t]*\(([^)]*)\))`)
+	larkKnown    = lazy.Pattern(`~[ \t]*\d+(?:[ \t]*\.\.[ \t]*\d+)?|->[ \t]*\w+|\x01\d+\x01|(?m:^%ignore\b)`)
+	larkUnknown  = lazy.Pattern(`[^\w\s:|()\[\]*+?!].*`)
 	larkRewrites = []struct {
-		from *regexp.Regexp
+		from func() *regexp.Regexp
 		to   string
 	}{
-		{regexp.MustCompile(`\x01(\d+)\x01`), `T-$1`},
-		{regexp.MustCompile(`(\s*\n\s*)\|`), `|$1`}, // GBNF has ends of lines after it
-		{regexp.MustCompile(`->[ \t]*\w+`), ``},
-		{regexp.MustCompile(`~[ \t]*(\d+)[ \t]*\.\.[ \t]*(\d+)`), `{$1,$2}`},
-		{regexp.MustCompile(`~[ \t]*(\d+)`), `{$1}`},
-		{regexp.MustCompile(`\[`), `(`},
-		{regexp.MustCompile(`\]`), `)?`},
-		{regexp.MustCompile(`(?m)^[!?]*([A-Za-z_]\w*)[ \t]*:`), "\x00$1 ::="},
-		{regexp.MustCompile(`(?m)^%ignore\b`), "\x00I- ::="},
+		{lazy.Pattern(`\x01(\d+)\x01`), `T-$1`},
+		{lazy.Pattern(`(\s*\n\s*)\|`), `|$1`}, // GBNF has ends of lines after it
+		{lazy.Pattern(`->[ \t]*\w+`), ``},
+		{lazy.Pattern(`~[ \t]*(\d+)[ \t]*\.\.[ \t]*(\d+)`), `{$1,$2}`},
+		{lazy.Pattern(`~[ \t]*(\d+)`), `{$1}`},
+		{lazy.Pattern(`\[`), `(`},
+		{lazy.Pattern(`\]`), `)?`},
+		{lazy.Pattern(`(?m)^[!?]*([A-Za-z_]\w*)[ \t]*:`), "\x00$1 ::="},
+		{lazy.Pattern(`(?m)^%ignore\b`), "\x00I- ::="},
 	}
-	larkName = regexp.MustCompile(`[A-Za-z_][\w-]*`)
+	larkName = lazy.Pattern(`[A-Za-z_][\w-]*`)
 )
 
 // Lark returns the texts, in strings of JSON, of the rule start of a grammar in the notation of Lark. There is no lexer: where that of
@@ -74,26 +76,26 @@ func (b *Builder) Lark(text string) (Part, error) {
 		return nil, errors.New("want valid UTF-8 without control characters")
 	}
 	var failed error
-	text = larkTerminal.ReplaceAllStringFunc(text, func(s string) string {
+	text = larkTerminal().ReplaceAllStringFunc(text, func(s string) string {
 		if s[0] == '#' || strings.HasPrefix(s, "//") || failed != nil {
 			return ""
 		}
 		failed = r.larkTerminal(s)
 		return fmt.Sprintf("\x01%d\x01", len(r.rules))
 	})
-	text = larkImport.ReplaceAllStringFunc(text, func(s string) string {
+	text = larkImport().ReplaceAllStringFunc(text, func(s string) string {
 		failed = cmp.Or(failed, r.larkImport(s))
 		return ""
 	})
 	if failed != nil {
 		return nil, failed
 	}
-	rest := larkKnown.ReplaceAllString(text, "")
-	if at := larkUnknown.FindStringIndex(rest); at != nil {
+	rest := larkKnown().ReplaceAllString(text, "")
+	if at := larkUnknown().FindStringIndex(rest); at != nil {
 		return nil, fmt.Errorf("line %d: %.40q is not supported", 1+strings.Count(rest[:at[0]], "\n"), rest[at[0]:at[1]])
 	}
 	for _, x := range larkRewrites {
-		text = x.from.ReplaceAllString(text, x.to)
+		text = x.from().ReplaceAllString(text, x.to)
 	}
 	r.all = larkRules(text)
 	r.rest = r.all
@@ -112,7 +114,7 @@ func larkRules(text string) string {
 			ignored = append(ignored, name)
 		}
 		if ignores && isRule && name != strings.ToUpper(name) {
-			body = larkName.ReplaceAllStringFunc(body, func(s string) string {
+			body = larkName().ReplaceAllStringFunc(body, func(s string) string {
 				if s != strings.ToUpper(s) {
 					return s
 				}
@@ -148,7 +150,7 @@ func (r *gbnfReader) defineLark(name, s string) error {
 // larkTerminal adds the next terminal: a text, a regular expression, or a range of characters.
 func (r *gbnfReader) larkTerminal(s string) error {
 	name := fmt.Sprintf("T-%d", len(r.rules)+1)
-	if m := larkTerminal.FindStringSubmatch(s); m[1] != "" {
+	if m := larkTerminal().FindStringSubmatch(s); m[1] != "" {
 		first, err := larkExpression(m[1])
 		last, err2 := larkExpression(m[2])
 		return cmp.Or(err, err2, r.defineLark(name, "["+first+"-"+last+"]"))
@@ -197,7 +199,7 @@ var larkCommon = map[string]string{
 
 // larkImport adds terminals that are imported from common.
 func (r *gbnfReader) larkImport(s string) error {
-	m := larkImport.FindStringSubmatch(s)
+	m := larkImport().FindStringSubmatch(s)
 	for one := range strings.SplitSeq(cmp.Or(m[3], m[1]+"->"+m[2]), ",") {
 		name, as, _ := strings.Cut(one, "->")
 		name, as = strings.TrimSpace(name), strings.TrimSpace(as)

@@ -36,17 +36,19 @@ const (
 
 // families are identified by the number of ranks. Those with equal numbers, such as Llama 3 and 3.1, or
 // o200k_base and o200k_harmony, have the same pattern; they differ in the names of special tokens.
-var families = []family{
-	{name: "gpt2", ranks: 50256, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},
-	{name: "p50k_base", ranks: 50280, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},
-	{name: "cl100k_base", ranks: 100256, pattern: cl100k, eos: []string{"<|endoftext|>"}, special: map[string]int{
-		"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276,
-	}},
-	{name: "o200k_base", ranks: 199998, pattern: o200k, eos: []string{"<|endoftext|>"}, special: map[string]int{
-		"<|endoftext|>": 199999, "<|endofprompt|>": 200018,
-	}},
-	{name: "llama3", ranks: 128000, pattern: cl100k, bos: "<|begin_of_text|>",
-		eos: []string{"<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"}, special: llama3Special()},
+func families() []family {
+	return []family{
+		{name: "gpt2", ranks: 50256, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},
+		{name: "p50k_base", ranks: 50280, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},
+		{name: "cl100k_base", ranks: 100256, pattern: cl100k, eos: []string{"<|endoftext|>"}, special: map[string]int{
+			"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276,
+		}},
+		{name: "o200k_base", ranks: 199998, pattern: o200k, eos: []string{"<|endoftext|>"}, special: map[string]int{
+			"<|endoftext|>": 199999, "<|endofprompt|>": 200018,
+		}},
+		{name: "llama3", ranks: 128000, pattern: cl100k, bos: "<|begin_of_text|>",
+			eos: []string{"<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"}, special: llama3Special()},
+	}
 }
 
 // llama3Special returns the special tokens of Llama 3.1 and later. Those of Llama 3 are the same
@@ -99,11 +101,12 @@ func parseTiktoken(data []byte) (Tokenizer, error) {
 			count++
 		}
 	}
-	i := slices.IndexFunc(families, func(f family) bool { return f.ranks == count })
+	list := families()
+	i := slices.IndexFunc(list, func(f family) bool { return f.ranks == count })
 	if i < 0 {
 		return nil, unsupported("file", "%d ranks: no known family of tiktoken files has this number, which stands for the pattern", count)
 	}
-	return newTiktoken(texts, &families[i])
+	return newTiktoken(texts, &list[i])
 }
 
 // readRanks returns the texts by rank.

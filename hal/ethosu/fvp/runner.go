@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -112,8 +112,8 @@ func (r *Runner) command() string {
 
 // Lines printed by the executor_runner and the model.
 var (
-	servedLine = regexp.MustCompile(`^SERVER_INFERENCE_DONE (\d+)`)
-	failedLine = regexp.MustCompile(`^[EF][: ]|Hard fault|Assertion|(?i:time ?limit)`)
+	servedLine = lazy.Pattern(`^SERVER_INFERENCE_DONE (\d+)`)
+	failedLine = lazy.Pattern(`^[EF][: ]|Hard fault|Assertion|(?i:time ?limit)`)
 )
 
 // Run runs the program once. inputs are the raw bytes of its inputs in order, sizes the expected
@@ -175,7 +175,7 @@ func (r *Runner) start() (err error) {
 	if r.o.Once {
 		args = append(args, "--timelimit", fmt.Sprint(int(r.o.TimeLimit.Seconds()+1)))
 	}
-	keep := func(line string) bool { return servedLine.MatchString(line) || failedLine.MatchString(line) }
+	keep := func(line string) bool { return servedLine().MatchString(line) || failedLine().MatchString(line) }
 	r.process, err = start(r.path, args, r.folder, keep)
 	return err
 }
@@ -197,7 +197,7 @@ func (r *Runner) infer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m := servedLine.FindStringSubmatch(line); m == nil {
+	if m := servedLine().FindStringSubmatch(line); m == nil {
 		return r.process.error("run", ErrFailed, "%s", line)
 	}
 	return nil

@@ -4,9 +4,9 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/serve/grpc"
 )
 
@@ -18,8 +18,8 @@ const (
 
 // Values that clients may send in these headers; others are replaced, or dropped.
 var (
-	idForm    = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
-	traceForm = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	idForm    = lazy.Pattern(`^[A-Za-z0-9._:/+=-]{1,128}$`)
+	traceForm = lazy.Pattern(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
 )
 
 // recorder records the answer to a request.
@@ -70,14 +70,14 @@ var quiet = pathSet([]string{livePath, readyPath, healthPath, metricsPath}, grpc
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	id := r.Header.Get(headerID)
-	if id == "" || !idForm.MatchString(id) {
+	if id == "" || !idForm().MatchString(id) {
 		id = rand.Text()
 		r.Header.Set(headerID, id)
 	}
 	w.Header().Set(headerID, id)
 	trace := ""
 	if given := r.Header.Get(headerTrace); given != "" {
-		if m := traceForm.FindStringSubmatch(given); m != nil {
+		if m := traceForm().FindStringSubmatch(given); m != nil {
 			trace = m[1]
 			w.Header().Set(headerTrace, given)
 		}

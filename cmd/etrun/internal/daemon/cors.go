@@ -3,10 +3,10 @@ package daemon
 import (
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
@@ -48,7 +48,7 @@ func isPreflight(r *http.Request) bool {
 }
 
 // headerList is a list of names of headers.
-var headerList = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z, ]+$")
+var headerList = lazy.Pattern("^[-!#$%&'*+.^_`|~0-9A-Za-z, ]+$")
 
 // permit answers a browser that asks for permission.
 func (o origins) permit(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func (o origins) permit(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST")
 	names := r.Header.Get("Access-Control-Request-Headers")
-	if !headerList.MatchString(names) {
+	if !headerList().MatchString(names) {
 		names = "Authorization, Content-Type, " + oip.HeaderLength
 	}
 	h.Set("Access-Control-Allow-Headers", names) // what clients send besides has no effect

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/serve"
 )
@@ -30,7 +30,7 @@ const maxEntries = 10_000
 const optionsFile = "model.json"
 
 // versionForm is the form of folders with a version of a model.
-var versionForm = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
+var versionForm = lazy.Pattern(`^[1-9][0-9]{0,17}$`)
 
 // refusedKeys are flags that the file of a model in a folder cannot set: the folder decides, or the owner of the server. A mapped file
 // that is truncated would end the server.
@@ -112,7 +112,7 @@ func folderEntry(name, path string) entry {
 	if err != nil || program != "" {
 		return entry{name: name, program: program, options: existing(filepath.Join(path, optionsFile)), err: err}
 	}
-	versions := slices.DeleteFunc(files, func(f string) bool { return !versionForm.MatchString(f) })
+	versions := slices.DeleteFunc(files, func(f string) bool { return !versionForm().MatchString(f) })
 	slices.SortFunc(versions, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
 	for _, v := range versions {
 		within := filepath.Join(path, v)

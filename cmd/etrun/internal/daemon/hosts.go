@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/lazy"
 )
 
 // hosts are the names of the server. A page whose name is made to resolve to this machine after it
@@ -25,10 +25,10 @@ type hosts struct {
 // maxHost is the length of the longest name of a host.
 const maxHost = 253
 
-var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`) // every command compiles it: no repetition by number
+var hostForm = lazy.Pattern(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 
 // isHost reports whether a name has the form of --host.
-func isHost(name string) bool { return len(name) <= maxHost && hostForm.MatchString(name) }
+func isHost(name string) bool { return len(name) <= maxHost && hostForm().MatchString(name) }
 
 // hosts returns the names of localhost, --host and the addresses to listen on.
 func (s *Settings) hosts(known bool) (*hosts, error) {

@@ -106,7 +106,8 @@ func Work(args []string) error {
 	flags := pflag.NewFlagSet(WorkerCommand, pflag.ContinueOnError)
 	m.Options.AddFlags(flags)
 	m.Limits.AddFlags(flags)
-	verified := flags.StringArray(verifiedFlag, nil, "")
+	var verified []string
+	flags.Var(session.Texts(&verified), verifiedFlag, "")
 	if err := flags.Parse(args); err != nil {
 		return session.Usage("%w", err)
 	}
@@ -115,7 +116,7 @@ func Work(args []string) error {
 		names[isolate.FilePath(i)] = path
 	}
 	var known map[string]string
-	for i, digest := range *verified {
+	for i, digest := range verified {
 		if known == nil {
 			known = make(map[string]string)
 		}

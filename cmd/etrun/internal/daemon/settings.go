@@ -55,15 +55,15 @@ func Defaults() Settings {
 
 // AddFlags adds the flags. Their defaults are the current values.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&s.Listen, listenFlag, s.Listen,
+	flags.Var(session.Texts(&s.Listen), listenFlag,
 		"`ADDRESS` to listen on: HOST:PORT, unix:PATH, or systemd for sockets that systemd opened; may be repeated")
-	flags.StringArrayVar(&s.GRPC, grpcFlag, s.GRPC, "serve gRPC on this `ADDRESS`, HOST:PORT or unix:PATH; may be repeated")
+	flags.Var(session.Texts(&s.GRPC), grpcFlag, "serve gRPC on this `ADDRESS`, HOST:PORT or unix:PATH; may be repeated")
 	flags.StringVar(&s.Metrics, metricsFlag, s.Metrics,
 		"serve /metrics on this `ADDRESS`, too, HOST:PORT or unix:PATH; a local one needs no authentication")
-	flags.StringArrayVar(&s.Host, "host", s.Host,
+	flags.Var(session.Texts(&s.Host), "host",
 		"accept requests for this `NAME` of the server, and for IP addresses and localhost, but for no other name; may be repeated "+
 			"(default: any name, but none on local addresses without authentication)")
-	flags.StringArrayVar(&s.CORS, "cors", s.CORS, "let pages of this `ORIGIN`, such as https://app.example, use the server; may be repeated")
+	flags.Var(session.Texts(&s.CORS), "cors", "let pages of this `ORIGIN`, such as https://app.example, use the server; may be repeated")
 	flags.StringVar(&s.SocketMode, "socket-mode", s.SocketMode, "permissions of unix sockets, `MODE` in octal digits")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "listen to other machines without TLS or authentication")
 	flags.StringVar(&s.Cert, "tls-cert", s.Cert, "certificate chain, `FILE`.pem, reloaded at SIGHUP")
@@ -211,7 +211,7 @@ func DefaultLimits() Limits {
 
 // AddFlags adds the flags. Their defaults are the current values.
 func (l *Limits) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&l.Methods, "method", l.Methods, "method to serve, `NAME`; may be repeated (default: all)")
+	flags.Var(session.Texts(&l.Methods), "method", "method to serve, `NAME`; may be repeated (default: all)")
 	flags.Var((*instanceCount)(&l.Instances), "instances", "requests of a model that run concurrently, `N` (default 2, of a language model 8)")
 	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that may wait, `N`; further ones get 429")
 	flags.Var((*requestLimit)(&l.Timeout), "timeout",

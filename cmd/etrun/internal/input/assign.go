@@ -3,11 +3,11 @@ package input
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/lazy"
 )
 
 // assignment collects the sources of the slots.
@@ -113,12 +113,12 @@ func (r *Resolver) parts(src source) (parts []source, names []string, err error)
 	return parts, names, nil
 }
 
-var numbered = regexp.MustCompile(`^(?:arr|arg|args|in|input)_?([0-9]+)$`)
+var numbered = lazy.Pattern(`^(?:arr|arg|args|in|input)_?([0-9]+)$`)
 
 // arrayInput returns the input for an array's name: arr_0 and the like are indexes of
 // inputs, other names are input names.
 func arrayInput(name string) string {
-	if m := numbered.FindStringSubmatch(name); m != nil {
+	if m := numbered().FindStringSubmatch(name); m != nil {
 		return m[1]
 	}
 	return name

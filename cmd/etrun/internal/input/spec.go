@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/bits"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/media/picture"
 )
@@ -56,14 +56,14 @@ type Shape struct {
 var ErrSpec = errors.New("input argument")
 
 var (
-	namePrefix = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*|[0-9]+)=`)
-	statedTail = regexp.MustCompile(`:([A-Za-z][A-Za-z0-9_]*):(scalar|[0-9]+(?:x[0-9]+)*)$`)
-	statedFill = regexp.MustCompile(`^(?:zeros|ones|rand):(scalar|[0-9]+(?:x[0-9]+)*)$`)
-	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|webp)(:|$)`)
-	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
+	namePrefix = lazy.Pattern(`^([A-Za-z_][A-Za-z0-9_.]*|[0-9]+)=`)
+	statedTail = lazy.Pattern(`:([A-Za-z][A-Za-z0-9_]*):(scalar|[0-9]+(?:x[0-9]+)*)$`)
+	statedFill = lazy.Pattern(`^(?:zeros|ones|rand):(scalar|[0-9]+(?:x[0-9]+)*)$`)
+	pictureExt = lazy.Pattern(`(?i)\.(png|jpe?g|gif|webp)(:|$)`)
+	soundExt   = lazy.Pattern(`(?i)\.wav(:|$)`)
 	// Options determine the kind of a file if its extension does not.
-	pictureTail = regexp.MustCompile(`:((?:` + strings.Join(recipeKeys, "|") + `)=[^:]*)$`)
-	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length|frame|hop|pad)=[^:]*)$`)
+	pictureTail = lazy.Pattern(`:((?:` + strings.Join(recipeKeys, "|") + `)=[^:]*)$`)
+	soundTail   = lazy.Pattern(`:((?:rate|resample|channel|length|frame|hop|pad)=[^:]*)$`)
 )
 
 // Parse parses [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .safetensors, .json, .png,
@@ -74,7 +74,7 @@ var (
 func Parse(text string) (Spec, error) {
 	s := Spec{Text: text}
 	rest := text
-	if m := namePrefix.FindString(text); m != "" {
+	if m := namePrefix().FindString(text); m != "" {
 		s.Input, rest = m[:len(m)-1], text[len(m):]
 	}
 	if err := s.parseSource(rest); err != nil {
@@ -110,9 +110,9 @@ func (s *Spec) parseSource(text string) error {
 	case head == "zeros" || head == "ones" || head == "rand":
 		s.Source, s.Fill = Fill, head
 		return s.parseFill(text)
-	case pictureExt.MatchString(text):
+	case pictureExt().MatchString(text):
 		return s.parsePicture(text)
-	case soundExt.MatchString(text):
+	case soundExt().MatchString(text):
 		return s.parseSound(text)
 	}
 	return s.parseFile(text)
@@ -150,7 +150,7 @@ func plain(err error) error {
 }
 
 func (s *Spec) parseFill(text string) error {
-	if m := statedFill.FindStringSubmatch(text); m != nil {
+	if m := statedFill().FindStringSubmatch(text); m != nil {
 		sizes, err := parseSizes(m[1])
 		s.Shape = &Shape{Sizes: sizes, AnyType: true}
 		return err
@@ -165,7 +165,7 @@ func (s *Spec) parseFill(text string) error {
 
 func (s *Spec) parsePicture(text string) (err error) {
 	s.Source = Picture
-	at := pictureExt.FindAllStringIndex(text, -1)
+	at := pictureExt().FindAllStringIndex(text, -1)
 	end := at[len(at)-1][1]
 	s.Path = strings.TrimSuffix(text[:end], ":")
 	if end > len(s.Path) {
@@ -176,7 +176,7 @@ func (s *Spec) parsePicture(text string) (err error) {
 
 func (s *Spec) parseSound(text string) (err error) {
 	s.Source = Sound
-	at := soundExt.FindAllStringIndex(text, -1)
+	at := soundExt().FindAllStringIndex(text, -1)
 	end := at[len(at)-1][1]
 	s.Path = strings.TrimSuffix(text[:end], ":")
 	if end > len(s.Path) {
@@ -187,12 +187,12 @@ func (s *Spec) parseSound(text string) (err error) {
 
 // parseOptions cuts off options at the end, which determine the kind of file.
 func (s *Spec) parseOptions(text string) (rest string, err error) {
-	if m := pictureTail.FindStringSubmatchIndex(text); m != nil {
+	if m := pictureTail().FindStringSubmatchIndex(text); m != nil {
 		s.Source = Picture
 		s.Recipe, err = parseRecipe(text[m[2]:m[3]])
 		return text[:m[0]], err
 	}
-	if m := soundTail.FindStringSubmatchIndex(text); m != nil {
+	if m := soundTail().FindStringSubmatchIndex(text); m != nil {
 		s.Source = Sound
 		s.Sound, err = parseSoundRecipe(text[m[2]:m[3]])
 		return text[:m[0]], err
@@ -243,7 +243,7 @@ func (s *Spec) ReadsStdin() bool { return s.Path == stdin }
 
 // cutShape cuts off :dtype:shape at the end. Other text with colons is a path.
 func cutShape(text string) (rest string, shape *Shape, err error) {
-	m := statedTail.FindStringSubmatchIndex(text)
+	m := statedTail().FindStringSubmatchIndex(text)
 	if m == nil {
 		return text, nil, nil
 	}

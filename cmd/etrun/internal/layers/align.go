@@ -2,10 +2,10 @@ package layers
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -125,11 +125,11 @@ func align(a, b []Written, ka, kb []key) (pairs []Pair) {
 }
 
 // fileName matches names of FileName and of export scripts; the operator is optional.
-var fileName = regexp.MustCompile(`^(?:(load|call\d+)_)?(\d+)_(\d+)(?:_node(\d+))?(?:_.*?)??(?:_r(\d+))?_(\d+)$`)
+var fileName = lazy.Pattern(`^(?:(load|call\d+)_)?(\d+)_(\d+)(?:_node(\d+))?(?:_.*?)??(?:_r(\d+))?_(\d+)$`)
 
 // ParseFileName parses the name of a stored value; ok is false for other names.
 func ParseFileName(name string) (w Written, ok bool) {
-	m := fileName.FindStringSubmatch(name)
+	m := fileName().FindStringSubmatch(name)
 	if m == nil {
 		return w, false
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/internal/duration"
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/media/decode"
 	"github.com/etrun-go/etrun/media/picture"
@@ -53,12 +53,12 @@ func init() {
 	}
 }
 
-var decoderForm = regexp.MustCompile(`^(?:(?:out)?([0-9]{1,9})=)?([a-z]+)(?::(.*))?$`)
+var decoderForm = lazy.Pattern(`^(?:(?:out)?([0-9]{1,9})=)?([a-z]+)(?::(.*))?$`)
 
 // ParseDecoder parses [OUTPUT=]KIND[:KEY=NUMBER,…].
 func ParseDecoder(text string) (*Decoder, error) {
 	kinds := slices.Sorted(maps.Keys(decodings))
-	m := decoderForm.FindStringSubmatch(text)
+	m := decoderForm().FindStringSubmatch(text)
 	if m == nil || decodings[m[2]].read == nil {
 		hint := ""
 		if m != nil {

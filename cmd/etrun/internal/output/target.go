@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -35,8 +35,8 @@ var writers = map[string]func(io.Writer, *Target, *tensor.Value) error{
 const kindWords = "npy, json, png, wav or bin"
 
 var (
-	targetPrefix = regexp.MustCompile(`^(?:call([0-9]+)_)?(?:out)?([0-9]+)=`)
-	targetTail   = regexp.MustCompile(`(?::(npy|json|png|wav|bin))?(?::rate=([0-9]+))?$`)
+	targetPrefix = lazy.Pattern(`^(?:call([0-9]+)_)?(?:out)?([0-9]+)=`)
+	targetTail   = lazy.Pattern(`(?::(npy|json|png|wav|bin))?(?::rate=([0-9]+))?$`)
 )
 
 // ErrTarget is the class of errors in an argument's text; match with errors.Is.
@@ -47,12 +47,12 @@ var ErrTarget = errors.New("output argument")
 func ParseTarget(text string) (*Target, error) {
 	t := &Target{text: text}
 	rest := text
-	if m := targetPrefix.FindStringSubmatch(text); m != nil {
+	if m := targetPrefix().FindStringSubmatch(text); m != nil {
 		t.Call, _ = strconv.Atoi(m[1])
 		t.Index, _ = strconv.Atoi(m[2]) // a number too large matches no output
 		rest = text[len(m[0]):]
 	}
-	m := targetTail.FindStringSubmatch(rest)
+	m := targetTail().FindStringSubmatch(rest)
 	t.Kind = m[1]
 	t.Rate, _ = strconv.Atoi(m[2]) // a number too large fails when it is written
 	rest = strings.TrimSuffix(rest, m[0])

@@ -130,7 +130,7 @@ func (o *Options) With(args []string) (*Options, error) {
 // AddFileFlags adds the flags of commands that only inspect programs.
 func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 	o.flags = flags
-	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
+	flags.Var(Texts(&o.data), "data", "`FILE`.ptd with external weights; may be repeated")
 	if flags.Lookup("threads") == nil {
 		flags.IntVar(&o.Threads, "threads", 0, "number of threads `N` (default: the available processors)")
 	}

@@ -16,8 +16,8 @@ type PartFiles struct{ images, audio []string }
 
 // AddFlags adds the flags. where says where the files are in a prompt.
 func (f *PartFiles) AddFlags(flags *pflag.FlagSet, where string) {
-	flags.StringArrayVar(&f.images, "image", nil, "picture, a PNG, JPEG, GIF or WebP `FILE`"+where+"; may be repeated")
-	flags.StringArrayVar(&f.audio, "audio", nil, "recording, a WAVE or FLAC `FILE`"+where+"; may be repeated")
+	flags.Var(Texts(&f.images), "image", "picture, a PNG, JPEG, GIF or WebP `FILE`"+where+"; may be repeated")
+	flags.Var(Texts(&f.audio), "audio", "recording, a WAVE or FLAC `FILE`"+where+"; may be repeated")
 }
 
 // Any reports whether there are files.

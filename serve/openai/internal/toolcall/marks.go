@@ -2,25 +2,26 @@ package toolcall
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/etrun-go/etrun/internal/lazy"
 	"github.com/etrun-go/etrun/text"
 )
 
 // marksShown are control tokens that are part of replies.
-var marksShown = slices.Sorted(maps.Keys(MarksOf(callFormats)))
+var marksShown = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(MarksOf(callFormats))) })
 
 // controlText is what names of control tokens in marks look like.
-var controlText = regexp.MustCompile(`<[^<>\s]+>|\[/?[A-Z_]+\]`)
+var controlText = lazy.Pattern(`<[^<>\s]+>|\[/?[A-Z_]+\]`)
 
 // MarksOf returns the control tokens in the marks of thoughts and of calls in some formats.
 func MarksOf(formats []Format) map[string]bool {
 	list := make(map[string]bool)
 	add := func(texts ...string) {
 		for _, s := range texts {
-			for _, mark := range controlText.FindAllString(s, -1) {
+			for _, mark := range controlText().FindAllString(s, -1) {
 				list[mark] = true
 			}
 		}
@@ -44,7 +45,7 @@ func MarksOf(formats []Format) map[string]bool {
 func Shown(m *text.Model, t *text.Template, own map[string]bool) map[int]string {
 	tok := m.Tokenizer()
 	list := make(map[int]string)
-	for _, name := range marksShown {
+	for _, name := range marksShown() {
 		id, ok := tok.ID(name)
 		if !ok || !t.Mentions(name) && !own[name] && !strings.HasPrefix(t.Name(), "qwen3") {
 			continue

@@ -28,7 +28,7 @@ func pythonWord(word string) string {
 		return "null"
 	}
 	digits := strings.ReplaceAll(word, "_", "")
-	if s, ok := numberJSON(digits); ok && !integerText.MatchString(digits) {
+	if s, ok := numberJSON(digits); ok && !integerText().MatchString(digits) {
 		return s
 	}
 	if s, ok := integerJSON(digits); ok {

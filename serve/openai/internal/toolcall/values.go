@@ -3,9 +3,10 @@ package toolcall
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/etrun-go/etrun/internal/lazy"
 )
 
 // valueSchema is what the arguments of a tool are, as far as it decides how values that are no JSON are read.
@@ -58,13 +59,13 @@ func (s *valueSchema) kind() (kind string) {
 }
 
 var (
-	integerText = regexp.MustCompile(`^[+-]?[0-9]+$`)
-	numberText  = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+	integerText = lazy.Pattern(`^[+-]?[0-9]+$`)
+	numberText  = lazy.Pattern(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 )
 
 // integerJSON returns an integer as JSON.
 func integerJSON(s string) (string, bool) {
-	if !integerText.MatchString(s) {
+	if !integerText().MatchString(s) {
 		return "", false
 	}
 	digits := strings.TrimLeft(strings.TrimLeft(s, "+-"), "0")
@@ -80,7 +81,7 @@ func integerJSON(s string) (string, bool) {
 // numberJSON returns a finite number as JSON.
 func numberJSON(s string) (string, bool) {
 	x, err := strconv.ParseFloat(s, 64)
-	if !numberText.MatchString(s) || err != nil || math.IsInf(x, 0) {
+	if !numberText().MatchString(s) || err != nil || math.IsInf(x, 0) {
 		return "", false
 	}
 	if json.Valid([]byte(s)) {

@@ -22,7 +22,7 @@ func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&f.text.MaxTokens, "max-tokens", "n", 0,
 		"end the text after `N` tokens (default: when the model ends it, or the context is full)")
 	// A TEXT is not checked by session.RejectEmpty; package text refuses an empty one.
-	flags.StringArrayVar(&f.text.Stop, "stop", nil, "end the text before this `TEXT`; may be repeated")
+	flags.Var(session.Texts(&f.text.Stop), "stop", "end the text before this `TEXT`; may be repeated")
 	flags.BoolVar(&f.text.IgnoreEOS, "ignore-eos", false, "continue after tokens that end texts")
 	flags.Float64VarP(&f.text.Temperature, "temperature", "t", 0, "divide logits by `T` and draw tokens; 0 selects the most likely one")
 	flags.IntVar(&f.text.TopK, "top-k", 0, "draw from the `K` most likely tokens; 0 means all")
@@ -33,7 +33,7 @@ func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.text.PenaltyWindow, "repeat-window", 0, "apply --repeat-penalty to the last `N` tokens only (default: all)")
 	flags.Float64Var(&f.text.PresencePenalty, "presence-penalty", 0, "subtract `X` from logits of tokens that have been generated")
 	flags.Float64Var(&f.text.FrequencyPenalty, "frequency-penalty", 0, "subtract `X` for each time that a token has been generated")
-	flags.StringArrayVar(&f.bias, "logit-bias", nil, "add to the logit of a token, `ID=X`; -inf excludes it; may be repeated")
+	flags.Var(session.Texts(&f.bias), "logit-bias", "add to the logit of a token, `ID=X`; -inf excludes it; may be repeated")
 	flags.IntVar(&f.text.Lookup, "lookup", 0, "draft up to `N` tokens from earlier parts of the text; needs a program that returns all logits")
 	flags.BoolVar(&f.text.LogProbs, "logprobs", false, "with --json: the logarithm of each token's probability")
 	flags.IntVar(&f.text.Top, "top-logprobs", 0, "with --logprobs: also those of the `N` most likely tokens")

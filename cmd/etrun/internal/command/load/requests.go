@@ -42,7 +42,7 @@ func (r *requests) addFlags(flags *pflag.FlagSet) {
 	r.inputs.AddInputFlags(flags, "start the inputs of another request; requests are sent in turn")
 	flags.Uint64Var(&r.seed, "seed", 0, "seed `N` of random inputs and intervals")
 	flags.BoolVar(&r.text, "text", false, "request texts of a language model, as streams: times to the first token and between tokens")
-	flags.StringArrayVar(&r.prompts, "prompt", nil, "with --text: `TEXT` to continue; may be repeated, then they are sent in turn")
+	flags.Var(session.Texts(&r.prompts), "prompt", "with --text: `TEXT` to continue; may be repeated, then they are sent in turn")
 	flags.StringVar(&r.promptsIn, "prompts", "", "with --text: `FILE` with a prompt per line")
 	flags.IntVar(&r.maxTokens, "max-tokens", 64, "with --text: maximum number of tokens of a text, `N`")
 	flags.BoolVar(&r.chat, "chat", false, "with --text: send prompts as messages of a chat")

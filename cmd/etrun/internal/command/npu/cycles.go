@@ -44,7 +44,7 @@ func newNPUCycles(a *cli.App) *cobra.Command {
 		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return n.run(c.Context(), args[0]) },
 	}
-	c.Flags().StringArrayVar(&n.memories, "memory", nil,
+	c.Flags().Var(session.Texts(&n.memories), "memory",
 		"`REGION=RATE` of constants, scratch or fast, in bytes per cycle; optionally ,latency in cycles and ,burst in bytes; may be repeated")
 	c.Flags().Float64Var(&n.clock, "clock", 0, "NPU clock in `MHZ`, to show times")
 	n.AddFileFlags(c.Flags())

@@ -100,7 +100,7 @@ func New(a *cli.App) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringArrayVarP(&t.audio, "audio", "a", nil, "recording, a WAVE or FLAC `FILE`, or - for standard input; may be repeated")
+	flags.VarP(session.Texts(&t.audio), "audio", "a", "recording, a WAVE or FLAC `FILE`, or - for standard input; may be repeated")
 	flags.StringVar(&t.tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model, or a folder with its files (default: the folder of the program)")
 	flags.StringVar(&t.format, "format", "text", "`FORMAT` of the result: text, json, srt or vtt")
 	flags.StringVar(&t.wanted.Language, "language", "", "`CODE` of the language that is spoken, such as de (default: found by the model)")
