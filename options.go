@@ -44,6 +44,7 @@ type config struct {
 	asWritten     bool // exporter faults are not repaired
 	keepConstants bool // see WithConstants
 	describeOnly  bool // see WithoutRuns
+	halfState     bool // see WithHalfState
 	observers     exec.Observers
 	invalid       error // see check
 }
@@ -80,7 +81,7 @@ func (c *config) planning() plan.Options {
 func (c *config) preparing() prepare.Options {
 	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
 		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
-		AsWritten: c.asWritten, KeepConstants: c.keepConstants, DescribeOnly: c.describeOnly, Observed: c.observers.Wants().Any(trace.Values)}
+		AsWritten: c.asWritten, KeepConstants: c.keepConstants, DescribeOnly: c.describeOnly, HalfState: c.halfState, Observed: c.observers.Wants().Any(trace.Values)}
 }
 
 // memoryLimits returns the limits of an instance.
@@ -164,6 +165,12 @@ func WithAvailableMemory(left func() int64) Option {
 		}
 	}
 }
+
+// WithHalfState keeps state of float32, such as the caches of keys and values of language models, as float16: in half of the memory, with
+// results that differ by the rounding of what is stored. Load fails with ErrUnsupported, and names the operator, if anything but the
+// operators of such caches (llama::update_cache, custom_sdpa and sdpa_with_kv_cache) accesses it, or if there is no such state. A
+// call fails that would store a number beyond 65504. [Method.StateTensors] has the tensors as they are kept.
+func WithHalfState() Option { return func(c *config) { c.halfState = true } }
 
 // WithSeed seeds the random number generator of operators.
 func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }

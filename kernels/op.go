@@ -57,6 +57,8 @@ type Op struct {
 	Numbers opclass.Numbers
 	// Indexes are the arguments whose integers are positions in a tensor.
 	Indexes []Index
+	// Halves are the tensor arguments that may be float16 if the call computes in float32: places that keep what it stores in them.
+	Halves []int
 }
 
 // Quant contains argument indices of an operator: Scale and ZeroPoint describe how Tensor is

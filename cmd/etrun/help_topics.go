@@ -55,7 +55,7 @@ var topics = map[string][]topic{
 var sharedTopics = []topic{
 	{"Program", []string{"data", "qparams", "repair", "strict-plan", "mmap"}},
 	{"Engines and lowering", []string{"threads", "xnnpack", "weights-cache", "device", "fvp", "fvp-elf", "lower"}},
-	{"Memory", []string{"max-memory", "plan"}},
+	{"Memory", []string{"max-memory", "kv-cache", "plan"}},
 }
 
 // addHelpAll adds --help-all to a command.

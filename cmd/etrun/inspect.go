@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -11,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -139,6 +141,7 @@ type memoryReport struct {
 	Planned    int64   `json:"planned,omitempty"` // arenas, state and unbounded tensors at the start
 	Source     string  `json:"plan,omitempty"`    // the file's plan or etrun's own
 	State      int64   `json:"state,omitempty"`
+	HalfState  bool    `json:"half_state,omitempty"`          // some of it is float16, as with --kv-cache half
 	Folded     int64   `json:"folded_constants,omitempty"`    // computed at load
 	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed by rewrites
 	Released   int64   `json:"released_constants,omitempty"`  // of constants, given back because nothing reads them any more
@@ -263,6 +266,7 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.Memory.countDelegates(infos)
 	p := report.Plan
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
+	r.Memory.HalfState = slices.ContainsFunc(m.StateTensors(), func(t *tensor.Tensor) bool { return t.DType == tensor.Float16 })
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
 	r.countFolded(report.Folded)
 	r.countRewritten(report.Rewritten)

@@ -274,7 +274,11 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	}
 	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %s", bytesize.Format(m.Constants), bytesize.Format(file), cli.Count(len(m.FileArenas), "arena", "arenas"))
 	if m.Source != "" {
-		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, bytesize.Format(m.State), bytesize.Format(m.LowerBound))
+		state := bytesize.Format(m.State)
+		if m.HalfState {
+			state += " as float16"
+		}
+		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, state, bytesize.Format(m.LowerBound))
 	}
 	if m.Released > 0 {
 		fmt.Fprintf(t, "; constants given back %s", bytesize.Format(m.Released))

@@ -36,8 +36,11 @@ func sdpaWithCache(c *kernels.Ctx, a kernels.Args) error {
 	if err := p.prepare(a); err != nil {
 		return err
 	}
-	put(a.Tensor(1), a.Tensor(3), int(a.Int(5)))
-	put(a.Tensor(2), a.Tensor(4), int(a.Int(5)))
+	for i := 1; i <= 2; i++ {
+		if err := put(a, i, i+2, int(a.Int(5))); err != nil {
+			return err
+		}
+	}
 	return p.run(c, a)
 }
 
@@ -114,7 +117,7 @@ func (p *attention) checkTensors(a kernels.Args) error {
 	q, k := a.Tensor(p.roles.query), a.Tensor(p.key)
 	for _, i := range [...]int{p.roles.query, p.key, p.value} {
 		t := a.Tensor(i)
-		if !floating(t.DType) && (t.DType != tensor.Int8 || p.quant == 0) || t.DType != q.DType {
+		if !floating(t.DType) && (t.DType != tensor.Int8 || p.quant == 0) || !keeps(t.DType, q.DType) {
 			return kernels.Bad(i, t.DType.String(), "one of "+floatTypes+" for query, key and value")
 		}
 		if t.Rank() != 4 || !t.IsContiguous() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 func BenchmarkOps(b *testing.B) {
@@ -36,11 +37,12 @@ func BenchmarkOps(b *testing.B) {
 // BenchmarkLongCache attends to the caches of several layers in turns, as a language model does: they are not in the caches of a core.
 func BenchmarkLongCache(b *testing.B) {
 	const layers = 16
-	for _, heads := range [][2]int{{32, 8}, {9, 3}} {
-		b.Run(fmt.Sprintf("%d heads of %d keys", heads[0], heads[1]), func(b *testing.B) {
+	for i, heads := range [][2]int{{32, 8}, {32, 8}, {9, 3}, {9, 3}} {
+		d := []tensor.DType{f32, f16}[i%2]
+		b.Run(fmt.Sprintf("%d heads of %d keys of %v", heads[0], heads[1], d), func(b *testing.B) {
 			var runs []func() error
 			for range layers {
-				q, keys, values := random(1, f32, 1, 1, heads[0], 64), random(2, f32, 1, 512, heads[1], 64), random(3, f32, 1, 512, heads[1], 64)
+				q, keys, values := random(1, f32, 1, 1, heads[0], 64), half(random(2, f32, 1, 512, heads[1], 64), d), half(random(3, f32, 1, 512, heads[1], 64), d)
 				run, _ := kerneltest.Prepare(b, set, kerneltest.Case{Op: sdpa, Args: []any{q, keys, values, 450, nil, 0.0, true, nil}, Want: []any{q}})
 				runs = append(runs, run)
 			}

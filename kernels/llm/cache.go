@@ -3,6 +3,7 @@ package llm
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -13,9 +14,8 @@ func updateCache(_ *kernels.Ctx, a kernels.Args) error {
 	if err := checkUpdate(a, 0, 1, 2); err != nil {
 		return err
 	}
-	put(a.Tensor(0), a.Tensor(1), int(a.Int(2)))
 	clear(a.Tensor(3).Data)
-	return nil
+	return put(a, 0, 1, int(a.Int(2)))
 }
 
 // updateCacheAt is llama::update_cache_with_indices.out: it copies token s of batch b to sequence position indices[b,
@@ -35,12 +35,12 @@ func updateCacheAt(_ *kernels.Ctx, a kernels.Args) error {
 			return kernels.Badf(3, fmt.Sprintf("indices in [0, %d)", cache.Sizes[1]), "%d", i)
 		}
 	}
-	n := value.Sizes[2] * value.Sizes[3] * value.DType.Size()
-	for i, pos := range at {
-		row := i/value.Sizes[1]*cache.Sizes[1] + int(pos)
-		copy(cache.Data[row*n:(row+1)*n], value.Data[i*n:(i+1)*n])
-	}
 	clear(a.Tensor(4).Data)
+	for i, pos := range at {
+		if err := putRows(a, 0, 1, i, i/value.Sizes[1]*cache.Sizes[1]+int(pos), 1); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -53,7 +53,7 @@ func checkCache(a kernels.Args, v, c int) error {
 		}
 	}
 	for _, d := range [...]int{0, 2, 3} {
-		if value.DType != cache.DType || value.Sizes[d] != cache.Sizes[d] {
+		if !keeps(cache.DType, value.DType) || value.Sizes[d] != cache.Sizes[d] {
 			return kernels.Badf(v, fmt.Sprintf("but for dimension 1 as the cache, %v", cache), "%v", value)
 		}
 	}
@@ -73,12 +73,39 @@ func checkUpdate(a kernels.Args, v, c, pos int) error {
 	return nil
 }
 
-// put copies value to cache at a position.
-func put(value, cache *tensor.Tensor, pos int) {
-	token := value.Sizes[2] * value.Sizes[3] * value.DType.Size()
-	n := value.Sizes[1] * token
-	for b := range value.Sizes[0] {
-		to := (b*cache.Sizes[1] + pos) * token
-		copy(cache.Data[to:to+n], value.Data[b*n:(b+1)*n])
-	}
+// keeps reports whether a cache keeps the numbers of a call.
+func keeps(cache, numbers tensor.DType) bool {
+	return cache == numbers || cache == tensor.Float16 && numbers == tensor.Float32
 }
+
+// put copies value argument v to cache argument c at a position.
+func put(a kernels.Args, v, c, pos int) error {
+	value, cache := a.Tensor(v), a.Tensor(c)
+	for b := range value.Sizes[0] {
+		if err := putRows(a, v, c, b*value.Sizes[1], b*cache.Sizes[1]+pos, value.Sizes[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRows copies n tokens of value argument v, the first of which is from, to those of cache argument c from to on. Numbers that
+// float16 does not have are an error: attention would make NaN of them.
+func putRows(a kernels.Args, v, c, from, to, n int) error {
+	value, cache := a.Tensor(v), a.Tensor(c)
+	token := value.Sizes[2] * value.Sizes[3]
+	src, dst := value.Data[from*token*value.DType.Size():], cache.Data[to*token*cache.DType.Size():][:n*token*cache.DType.Size()]
+	if value.DType == cache.DType {
+		copy(dst, src)
+		return nil
+	}
+	x := tensor.View[float32](src)[:n*token]
+	if m := max(simd.Max(x), -simd.Min(x)); m > maxHalf {
+		return kernels.Badf(v, fmt.Sprintf("numbers up to %v, for the cache is float16", maxHalf), "%v", m)
+	}
+	tensor.Storer[float32](tensor.Float16)(dst, x)
+	return nil
+}
+
+// maxHalf is the largest number of float16.
+const maxHalf = 65504

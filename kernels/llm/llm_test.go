@@ -189,6 +189,9 @@ func TestAttention(t *testing.T) {
 			cases = append(cases, kerneltest.Case{Name: c.name + ", " + d.String(), Op: sdpa,
 				Args: []any{x, y, z, c.start, mask, 0.0, c.causal, c.scale}, Want: []any{want}})
 		}
+		x, z := half(k, f16), half(v, f16)
+		cases = append(cases, kerneltest.Case{Name: c.name + ", caches of float16", Op: sdpa,
+			Args: []any{q, x, z, c.start, mask, 0.0, c.causal, c.scale}, Want: []any{attendNaive(q, x, z, m, c.start, c.causal, scale)}})
 	}
 	kerneltest.Run(t, set, cases...)
 }
@@ -221,7 +224,7 @@ func TestAttentionRefuses(t *testing.T) {
 		{Name: "mask of other sizes", Op: sdpa, Args: []any{q, k, k, 0, tensor.New(f32, 2, 5), 0.0, false, nil}, Outs: out, Refused: "queries by keys"},
 		{Name: "heads", Op: sdpa, Args: []any{q, tensor.New(f32, 1, 6, 3, 8), tensor.New(f32, 1, 6, 3, 8), 0, nil, 0.0, true, nil}, Outs: out, Refused: "divides 4"},
 		{Name: "key and value", Op: sdpa, Args: []any{q, k, tensor.New(f32, 1, 7, 2, 8), 0, nil, 0.0, true, nil}, Outs: out, Refused: "argument 2"},
-		{Name: "types", Op: sdpa, Args: []any{q, k, tensor.New(f16, 1, 6, 2, 8), 0, nil, 0.0, true, nil}, Outs: out, Refused: "argument 2"},
+		{Name: "types", Op: sdpa, Args: []any{q, k, tensor.New(bf16, 1, 6, 2, 8), 0, nil, 0.0, true, nil}, Outs: out, Refused: "argument 2"},
 		{Name: "int8", Op: sdpa, Args: []any{tensor.New(i8, 1, 2, 4, 8), k, k, 0, nil, 0.0, true, nil}, Outs: out, Refused: "argument 0"},
 	}...)
 }
@@ -246,6 +249,13 @@ func TestCache(t *testing.T) {
 			Want: []any{of(f32, []int{2, 3, 1, 2}, 0, 0, 1, 2, 3, 4, 1, 1, 5, 6, 7, 8), tensor.New(f32, 1)}},
 		{Name: "by indices", Op: "llama::update_cache_with_indices.out", Args: []any{two, cache, 0, of(i64, []int{2, 2}, 2, 0, 1, 1)},
 			Want: []any{of(f32, []int{2, 3, 1, 2}, 3, 4, 0, 0, 1, 2, 1, 1, 7, 8, 1, 1), tensor.New(f32, 1)}},
+		{Name: "float16", Op: updateCacheOut, Args: []any{of(f32, []int{1, 1, 1, 2}, 5.0001, -65504), of(f16, []int{1, 3, 1, 2}, 1, 2, 3, 4, 5, 6), 1},
+			Want: []any{of(f16, []int{1, 3, 1, 2}, 1, 2, 5, -65504, 5, 6), tensor.New(f32, 1)}},
+		{Name: "float16 by indices", Op: "llama::update_cache_with_indices.out", Args: []any{two, half(cache, f16), 0, of(i64, []int{2, 2}, 2, 0, 1, 1)},
+			Want: []any{of(f16, []int{2, 3, 1, 2}, 3, 4, 0, 0, 1, 2, 1, 1, 7, 8, 1, 1), tensor.New(f32, 1)}},
+		{Name: "not a float16", Op: updateCacheOut, Args: []any{of(f32, []int{1, 1, 1, 2}, 5, -65505), tensor.New(f16, 1, 3, 1, 2), 1},
+			Outs: []any{tensor.New(f32, 1)}, Refused: "numbers up to 65504, for the cache is float16"},
+		{Name: "float32 of float16", Op: updateCacheOut, Args: []any{half(value, f16), cache, 1}, Outs: []any{tensor.New(f32, 1)}, Refused: "argument 0"},
 		{Name: "no room", Op: updateCacheOut, Args: []any{two, cache, 2}, Outs: []any{tensor.New(f32, 1)}, Refused: "a position in [0, 1]"},
 		{Name: "huge position", Op: updateCacheOut, Args: []any{two, cache, int64(math.MaxInt64)}, Outs: []any{tensor.New(f32, 1)}, Refused: "argument 2"},
 		{Name: "negative position", Op: updateCacheOut, Args: []any{two, cache, -1}, Outs: []any{tensor.New(f32, 1)}, Refused: "argument 2"},
@@ -257,15 +267,17 @@ func TestCache(t *testing.T) {
 
 func TestAttentionWithCache(t *testing.T) {
 	q, k, v := random(1, f32, 1, 3, 4, 8), random(2, f32, 1, 3, 2, 8), random(3, f32, 1, 3, 2, 8)
-	before, after := random(4, f32, 1, 9, 2, 8), [2]*tensor.Tensor{}
-	for i, x := range []*tensor.Tensor{k, v} {
-		after[i] = tensor.New(f32, 1, 9, 2, 8)
-		copy(after[i].Data, before.Data)
-		copy(after[i].Data[4*2*8*4:], x.Data)
+	for _, d := range []tensor.DType{f32, f16} {
+		before, after := half(random(4, f32, 1, 9, 2, 8), d), [2]*tensor.Tensor{}
+		for i, x := range []*tensor.Tensor{k, v} {
+			after[i] = tensor.New(d, 1, 9, 2, 8)
+			copy(after[i].Data, before.Data)
+			copy(after[i].Data[4*2*8*d.Size():], half(x, d).Data)
+		}
+		kerneltest.Run(t, set, kerneltest.Case{Name: "causal, caches of " + d.String(), Op: "llama::sdpa_with_kv_cache.out",
+			Args: []any{q, k, v, before, before, 4, 3, nil, 0.0, true, nil},
+			Want: []any{after[0], after[1], attendNaive(q, after[0], after[1], nil, 4, true, 1/math.Sqrt(8))}})
 	}
-	kerneltest.Run(t, set, kerneltest.Case{Name: "causal", Op: "llama::sdpa_with_kv_cache.out",
-		Args: []any{q, k, v, before, before, 4, 3, nil, 0.0, true, nil},
-		Want: []any{after[0], after[1], attendNaive(q, after[0], after[1], nil, 4, true, 1/math.Sqrt(8))}})
 }
 
 func TestGatedDeltaRule(t *testing.T) {

@@ -14,19 +14,19 @@ func Ops() []kernels.Op { return ops }
 var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "llama::update_cache.out(Tensor value, Tensor(a!) cache, SymInt start_pos, *, Tensor(b!) out)",
-		Func:   updateCache, Indexes: []kernels.Index{{Tensor: 1, At: 2, Dim: -2}}, DTypes: "any", Family: kernels.Exact, Note: "out is a placeholder and becomes zeros",
+		Func:   updateCache, Indexes: []kernels.Index{{Tensor: 1, At: 2, Dim: -2}}, Halves: []int{1}, DTypes: "any; cache also float16 of float32", Family: kernels.Exact, Note: "out is a placeholder and becomes zeros",
 	},
 	{
 		Schema: "llama::update_cache_with_indices.out(Tensor value, Tensor(a!) cache, SymInt start_pos, Tensor indices, *, Tensor(b!) out)",
-		Func:   updateCacheAt, DTypes: "any; indices int64", Family: kernels.Exact, Note: "start_pos is not looked at; out is a placeholder and becomes zeros",
+		Func:   updateCacheAt, Halves: []int{1}, DTypes: "any; cache also float16 of float32; indices int64", Family: kernels.Exact, Note: "start_pos is not looked at; out is a placeholder and becomes zeros",
 	},
 	{
 		Schema: "llama::custom_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(a!) out)",
-		Func:   customSDPA, Indexes: []kernels.Index{{Tensor: 1, At: 3, Dim: -2, Unless: 4}}, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+		Func:   customSDPA, Indexes: []kernels.Index{{Tensor: 1, At: 3, Dim: -2, Unless: 4}}, Halves: []int{1, 2}, DTypes: floatTypes + "; key and value also float16 of float32", Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
 	},
 	{
 		Schema: "llama::sdpa_with_kv_cache.out(Tensor query, Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt start_pos, SymInt seq_len, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(c!) out)",
-		Func:   sdpaWithCache, Indexes: []kernels.Index{{Tensor: 3, At: 5, Dim: -2}}, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+		Func:   sdpaWithCache, Indexes: []kernels.Index{{Tensor: 3, At: 5, Dim: -2}}, Halves: []int{3, 4}, DTypes: floatTypes + "; caches also float16 of float32", Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
 	},
 	{
 		Schema: "llama::custom_quantized_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, Tensor? q_zero_points=None, Tensor? q_scales=None, Tensor? k_zero_points=None, Tensor? k_scales=None, Tensor? v_zero_points=None, Tensor? v_scales=None, bool is_seq_at_dim_2=False, *, Tensor(a!) out)",

@@ -2,11 +2,14 @@ package prepare
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -68,10 +71,41 @@ func (l *load) rewrite(ctx context.Context, b *built) (*rewritten, error) {
 			return nil, err
 		}
 	}
+	if l.HalfState {
+		if err := l.halveState(r); err != nil {
+			return nil, l.report.Stage(trace.StageRewrite, 0, err)
+		}
+	}
 	l.hold(trace.MemoryFolded, foldedBytes(r.folded)+rewrittenBytes(r.rewrites))
 	l.constants.start(r.ir)
 	r.released = l.release(r.ir, readByImages{})
 	return r, nil
+}
+
+// halveState makes state of float32 float16. In a program without such state that would have no effect.
+func (l *load) halveState(r *rewritten) (err error) {
+	was := r.ir
+	if r.ir, err = was.HalveState(); err != nil || r.ir != was {
+		r.flow = nil
+		return err
+	}
+	isState := func(s ir.Storage) bool { return s.Kind == ir.State }
+	if !slices.ContainsFunc(r.ir.Storages, isState) && (len(r.ir.Inputs) == 0 || l.mayHalve()) {
+		return nil // other methods have it
+	}
+	return fmt.Errorf("it has no state of float32, which could be float16: %w", pte.ErrUnsupported)
+}
+
+// mayHalve reports whether a method of the file calls an operator with state that may be float16.
+func (l *load) mayHalve() bool {
+	for i := range l.File.Methods {
+		for _, o := range l.File.Methods[i].Operators {
+			if op, _, known, err := l.Options.Operators.Lookup(o.FullName()); known && err == nil && len(op.Halves) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // foldedBytes returns the size of the constants that folding made.

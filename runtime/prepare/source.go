@@ -50,6 +50,7 @@ type Options struct {
 	Portable      bool        // see lower.Backends
 	AsWritten     bool        // faults of exporters are not repaired
 	KeepConstants bool        // no constant is released
+	HalfState     bool        // state of float32 is kept as float16
 	Observed      bool        // observers read values
 	DescribeOnly  bool        // instances do not run: large constants are neither computed nor packed
 	InFile        *lower.File // not nil: the lowered method will be written to a file

@@ -65,6 +65,7 @@ type Options struct {
 	qparams   quantizations
 	plan      string
 	strict    bool
+	cache     string
 	mmap      bool
 
 	flags *pflag.FlagSet // source of the values
@@ -87,6 +88,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.fvp, "fvp", "",
 		"run Ethos-U delegates on Arm's Fixed Virtual Platform at `PATH`, a program or its folder (--device fvp searches $PATH)")
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan `MODE`: auto (the smaller safe plan), file, own or naive")
+	flags.StringVar(&o.cache, "kv-cache", "full",
+		"numbers of the caches of language models, `TYPE`: full, as in the program, or half (float16 where it has float32: half of the memory)")
 	flags.StringVar(&o.Lower, "lower", string(etrun.LowerAuto),
 		"lowering at load, `MODE`: off, rewrite (replace chains of instructions by cheaper ones), auto (also run parts on XNNPACK "+
 			"that are large enough to gain from it), all (also small parts), "+
@@ -148,6 +151,7 @@ func (o *Options) choices() []choice {
 	return []choice{
 		{"xnnpack", o.xnnpack, engineNames()},
 		{"repair", o.repair, []string{"auto", "off"}},
+		{"kv-cache", o.cache, []string{"full", "half"}},
 		{"lower", o.Lower, lowerModes},
 		{"plan", o.plan, slices.Sorted(maps.Keys(planModes))},
 	}
@@ -253,6 +257,9 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	}
 	if o.Check != nil {
 		options = append(options, etrun.WithFileCheck(func(name string, data []byte) error { return o.Check(ctx, name, data) }))
+	}
+	if o.cache == "half" {
+		options = append(options, etrun.WithHalfState())
 	}
 	if o.strict {
 		options = append(options, etrun.WithStrictPlan())
