@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/load ./cmd/etrun/
 	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine/... ./delegate/xnnpack/internal/native \
 	./hal/cpu ./hal/ethosu ./runtime/exec ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 # Tests of one goroutine that take long under the race detector, of the source, and of allocations, which are more there.
-RACESKIP := Rows Elements ClampsAfter CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer
+RACESKIP := Rows Elements ClampsAfter CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer LongRows
 # Tests of whole programs on several threads, or of methods that share state.
 RACEPROGRAMS := Sizes SizedCases SharedState CopyState
 # Tests that run a part of their cases, and their packages.

@@ -30,10 +30,10 @@ done
 # those that compute in floats.
 skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestQuantizedFiles|TestWrittenFiles|TestStdin|TestStdout"
 skipped="$skipped|TestServe[A-Z].*|TestDocumentSnippets|TestReportThroughPipes"
-# Tests of the command that take long and show nothing about a machine.
+# Tests of the command and of pictures that take long and show nothing about a machine.
 skipped="$skipped|TestEnded|TestDocumentCommands|TestStrangeFiles|TestServeUsage|TestBench(Audio|Text|Interrupted)|TestWrittenRepaired"
 skipped="$skipped|TestRepairMutants|TestLoadFails|TestLower(TriesIntegers|ExternalConstants.*|BesideDelegates|Methods|Reasons|Refuses)"
-skipped="$skipped|TestTimesHaveOneNotation|TestCommandPages|TestTranscribe"
+skipped="$skipped|TestTimesHaveOneNotation|TestCommandPages|TestTranscribe|TestEstimatesAreUpperBounds|TestBombsAreRefused"
 go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
 	./cmd/etrun/internal/calibrate ./cmd/etrun/internal/diff ./cmd/etrun/internal/layered ./media/picture \
 	./cmd/etrun/internal/stats ./media/sound
