@@ -19,8 +19,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
 )
 
-// TestRows runs random programs, in which a tensor may be several operands of a call, with several rows. If [Method.CheckRows] finds
-// the rows independent, each must be what a call with it alone computes. Then it runs instances of one row in a [Batch]: each
+// TestRows runs random programs, in which a tensor may be several operands of a call, with several rows. If [etrun.Method.CheckRows] finds
+// the rows independent, each must be what a call with it alone computes. Then it runs instances of one row in an [etrun.Batch]: each
 // must have its own results.
 func TestRows(t *testing.T) {
 	c := &campaign.Campaign{Test: "TestRows", Usual: 100, Memory: 1 << 30,

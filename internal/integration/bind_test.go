@@ -181,7 +181,8 @@ func bindLike(t *testing.T, bound *etrun.Method, run int, spec *pte.Method) {
 
 // Unaligned memory, and memory too small for all values that share it, is rejected.
 func TestBoundMemoryRefused(t *testing.T) {
-	spec := exectest.Small(exectest.Call(exectest.OpView, exectest.VecA, 7), exectest.Call(exectest.OpAdd, 7, exectest.Constant, exectest.VecB, exectest.VecB))
+	spec := exectest.Small(exectest.Call(exectest.OpView, exectest.VecA, 7),
+		exectest.Call(exectest.OpAdd, 7, exectest.Constant, exectest.VecB, exectest.VecB))
 	spec.Values = append(spec.Values, spec.Values[exectest.VecB])
 	whole := *spec.Values[exectest.VecA].Tensor
 	whole.Dynamism = tensor.DynamicBound
@@ -195,12 +196,14 @@ func TestBoundMemoryRefused(t *testing.T) {
 			t.Errorf("%s input: %v", name, err)
 		}
 	}
-	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, exectest.Len-1), "odd": odd, "no": nil, "other": tensor.New(tensor.Float32, exectest.Len)} {
+	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, exectest.Len-1), "odd": odd, "no": nil,
+		"other": tensor.New(tensor.Float32, exectest.Len)} {
 		if err := m.BindOutput(0, x); !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%s output: %v", name, err)
 		}
 	}
-	if err := errors.Join(m.BindOutput(0, tensor.New(tensor.Int64, exectest.Len)), m.BindInput(0, tensor.New(tensor.Int64, exectest.Len)), m.Execute(context.Background())); err != nil {
+	in, out := tensor.New(tensor.Int64, exectest.Len), tensor.New(tensor.Int64, exectest.Len)
+	if err := errors.Join(m.BindOutput(0, out), m.BindInput(0, in), m.Execute(context.Background())); err != nil {
 		t.Error(err)
 	}
 }

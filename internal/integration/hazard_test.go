@@ -137,7 +137,8 @@ func TestPoisonedPrograms(t *testing.T) {
 func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 	t.Helper()
 	for name, mode := range everyPlan {
-		p, err := etrun.Open(path, etrun.WithPlan(mode), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(dataFiles...))
+		p, err := etrun.Open(path, etrun.WithPlan(mode), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...),
+			etrun.WithDataFiles(dataFiles...))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue

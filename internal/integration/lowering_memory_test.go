@@ -67,7 +67,8 @@ func TestLoweredMemory(t *testing.T) {
 // checkLoweredMemory returns the number of methods that are lowered. A share of n allows an n-th of
 // the memory without lowering more.
 func checkLoweredMemory(t *testing.T, name string, data []byte, engine xnnpack.Engine, share int64, lowering ...etrun.Option) (lowered int) {
-	plain, now := methodMemories(t, name, data, engine, etrun.WithLowering(etrun.LowerRewrite)), methodMemories(t, name, data, engine, lowering...)
+	plain, now := methodMemories(t, name, data, engine, etrun.WithLowering(etrun.LowerRewrite)),
+		methodMemories(t, name, data, engine, lowering...)
 	for i := range plain {
 		if !now[i].lowered {
 			continue
@@ -110,7 +111,8 @@ func (m methodMemory) String() string {
 // methodMemories runs each method of a program once.
 func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engine, options ...etrun.Option) (list []methodMemory) {
 	t.Helper()
-	p, err := etrun.Parse(data, append([]etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: engine}, ethosu.Backend{}), etrun.WithThreads(1)}, options...)...)
+	options = append([]etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: engine}, ethosu.Backend{}), etrun.WithThreads(1)}, options...)
+	p, err := etrun.Parse(data, options...)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

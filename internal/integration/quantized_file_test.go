@@ -210,8 +210,8 @@ func (q *quantizedFile) write(x *compile.Quantization) error {
 	return nil
 }
 
-// engines runs a file on the Go engine, with the results of a trial, and on the library if it is there. They may round elements of quantized values to other steps, so
-// that their results differ, but not more than those of the quantized program and the one of floats, or the engines' results of that one.
+// engines runs a file on the Go engine, with the results of a trial, and on the library if it is there. They may round elements of
+// quantized values to other steps, so that their results differ, but not more than those of the quantized program and the one of floats, or the engines' results of that one.
 func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 	var go1 [][]*tensor.Tensor // by call
 	err := q.same(data, xnnpack.Backend{Engine: xnnpack.EngineGo}, func(got, want []*tensor.Tensor) error {
@@ -314,7 +314,8 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 
 // load loads a program with the plan in its file.
 func (q *quantizedFile) load(data []byte, by delegate.Backend) (*etrun.Method, error) {
-	p, err := etrun.Parse(data, etrun.WithOperatorSet(sizedOps), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerOff), etrun.WithPlan(etrun.PlanFile), etrun.WithDelegates(by))
+	p, err := etrun.Parse(data, etrun.WithOperatorSet(sizedOps), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerOff),
+		etrun.WithPlan(etrun.PlanFile), etrun.WithDelegates(by))
 	if err != nil {
 		return nil, err
 	}

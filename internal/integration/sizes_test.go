@@ -82,7 +82,8 @@ func (m *sizedMethod) close() error {
 func (w way) load(file []byte) (*sizedMethod, error) {
 	var programs [2]*etrun.Program
 	for i, mode := range []etrun.PlanMode{etrun.PlanOwn, etrun.PlanNaive} {
-		p, err := etrun.Parse(slices.Clone(file), slices.Concat(w.options, []etrun.Option{etrun.WithOperatorSet(sizedOps), etrun.WithPlan(mode)})...)
+		p, err := etrun.Parse(slices.Clone(file), slices.Concat(w.options,
+			[]etrun.Option{etrun.WithOperatorSet(sizedOps), etrun.WithPlan(mode)})...)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +142,8 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 		}
 		n, err := compareSized(list, sizes, seed+uint64(call))
 		if err != nil {
-			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, exectest.Listing(list[0].live.Report().Plan), s.bounds, s.dims)
+			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err,
+				exectest.Listing(list[0].live.Report().Plan), s.bounds, s.dims)
 		}
 		count(1, 1)
 		count(2, 1-n)

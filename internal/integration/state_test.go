@@ -100,7 +100,8 @@ func TestCopyState(t *testing.T) {
 		other := loadState(t, p, "second")
 		during(t, from, func() {
 			for name, c := range map[string]struct{ got, want error }{
-				"a running method": {to.CopyState(from), etrun.ErrBusy}, "another method": {to.CopyState(other), etrun.ErrInput}, "itself": {to.CopyState(to), nil},
+				"a running method": {to.CopyState(from), etrun.ErrBusy}, "another method": {to.CopyState(other), etrun.ErrInput},
+				"itself": {to.CopyState(to), nil},
 			} {
 				if !errors.Is(c.got, c.want) {
 					t.Errorf("state of %s: got %v, want %v", name, c.got, c.want)
@@ -156,16 +157,17 @@ func runState(t *testing.T, m *etrun.Method) (first []int64) {
 // TestInputsSurvive checks that inputs keep their values whatever a run does with their bytes. With
 // WithReusableInputs, an input that a run overwrites or frees must be set before each run.
 func TestInputsSurvive(t *testing.T) {
-	unbounded := exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB), pte.Instruction{Kind: pte.FreeCall, Index: exectest.VecA})
+	add := exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)
+	unbounded := exectest.Small(add, pte.Instruction{Kind: pte.FreeCall, Index: exectest.VecA})
 	unbounded.Values[exectest.VecA].Tensor.Dynamism = tensor.DynamicUnbound
 	for _, tt := range []struct {
 		name  string
 		spec  pte.Method
 		again bool // a run never changes the input's bytes
 	}{
-		{"read", exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)), true},
-		{"updated", exectest.Small(exectest.Call(exectest.OpUpdate, exectest.VecA, exectest.Constant, exectest.VecA), exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB)), false},
-		{"moved onto", exectest.Small(exectest.Call(exectest.OpAdd, exectest.VecA, exectest.Constant, exectest.VecB, exectest.VecB), exectest.Move(exectest.VecB, exectest.VecA)), false},
+		{"read", exectest.Small(add), true},
+		{"updated", exectest.Small(exectest.Call(exectest.OpUpdate, exectest.VecA, exectest.Constant, exectest.VecA), add), false},
+		{"moved onto", exectest.Small(add, exectest.Move(exectest.VecB, exectest.VecA)), false},
 		{"freed", unbounded, false},
 	} {
 		for name, mode := range everyPlan {
