@@ -32,9 +32,6 @@ var SchemeNames = []SchemeName{Dynamic8, Dynamic4, Static8, Weights8, Auto}
 // Forms is the scheme of each layer, by its index; "" leaves it as it is, and so does a scheme that the layer cannot have.
 type Forms func(layer int) SchemeName
 
-// All quantizes all layers with one scheme.
-func All(s SchemeName) Forms { return func(int) SchemeName { return s } }
-
 // FewTerms is the number of terms of a sum of products below which all of them may be 0 in steps of 8 bits, if the factors are small.
 const FewTerms = 16
 

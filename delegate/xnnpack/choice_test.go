@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,7 +148,7 @@ func measurePrograms(t *testing.T) {
 	set := simd.Level()
 	if cpu.ReadHardware().AMXInt8 {
 		set = "amx"
-	} else if set == "neon" && cpu.Has("asimddp") {
+	} else if set == "neon" && slices.Contains(cpu.Features(), cpu.Feature{Name: "asimddp", Has: true}) {
 		set = "neon_dotprod"
 	}
 	if err := os.WriteFile(filepath.Join(choiceFolder, set+".tsv"), b.Bytes(), 0o666); err != nil {

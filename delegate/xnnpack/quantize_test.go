@@ -214,7 +214,7 @@ func TestQuantizedLaterNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := f.Write(lowering.All(lowering.Dynamic8))
+	written, err := f.Write(func(int) lowering.SchemeName { return lowering.Dynamic8 })
 	if err != nil || written == nil || len(written.Quantized) != 1 {
 		t.Fatalf("got %+v, %v, want a quantized layer", written, err)
 	}
@@ -255,7 +255,7 @@ func TestQuantizedScalars(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, err := f.Write(lowering.All(lowering.Dynamic8))
+		written, err := f.Write(func(int) lowering.SchemeName { return lowering.Dynamic8 })
 		if err != nil || written == nil || len(written.Constants) != 1 || !slices.Equal(written.Constants[0].Sizes, sizes) {
 			t.Errorf("sizes %v: got %+v, %v, want a constant of them", sizes, written, err)
 		}

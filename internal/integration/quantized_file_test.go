@@ -74,7 +74,7 @@ func TestSharedWeightsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := q.Write(lowering.All(lowering.Dynamic8))
+	out, err := q.Write(func(int) lowering.SchemeName { return lowering.Dynamic8 })
 	if err != nil || before == 0 || named(out.Data.Bytes()) != before || !slices.Contains(out.Layers, true) {
 		t.Errorf("%v: layers %v, want the %d keys of before", err, out, before)
 	}

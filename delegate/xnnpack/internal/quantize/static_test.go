@@ -68,7 +68,7 @@ func TestMeansScale(t *testing.T) {
 	for v, most := range map[int]float32{x: 1, y: 100, mean: 1, z: 1} {
 		p.Observe(v, []float32{-most, most})
 	}
-	b, err := p.Build(lowering.All(lowering.Static8))
+	b, err := p.Build(func(int) lowering.SchemeName { return lowering.Static8 })
 	if err != nil {
 		t.Fatal(err)
 	}
