@@ -40,11 +40,22 @@ func (l *load) compare(parts ...Part) error {
 	for _, p := range parts {
 		want += p.Bytes
 	}
-	besides := min(want/32, 8<<20)
+	besides := min(max(want/32, leastBesides), 8<<20)
 	if want += besides; l.available == 0 || want <= l.available {
 		return nil
 	}
 	return &MemoryError{Want: want, Limit: l.available, Available: true, Parts: append(parts, Part{"heap and stacks", besides})}
+}
+
+// leastBesides is what the heap, stacks and tables of a process grow by at least after a load begins.
+const leastBesides = 4 << 20
+
+// spare returns how many bytes of constants may be made besides those that have been: as many as the program has, and as the system has left.
+func (l *load) spare(made int64) int64 {
+	if l.available == 0 {
+		return l.Size
+	}
+	return min(l.Size, max(l.available-leastBesides-made, 0))
 }
 
 // measure fails, before anything is packed, if the packed weights of the payloads are more than the system has left. It asks for them only if
