@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // Sizes of the measurement of memory: more bytes than most caches have, read several times.
@@ -20,8 +22,12 @@ const (
 var streams = []int{1, 2, 4}
 
 // readBandwidth measures how many bytes a second some threads read from memory together: the best of
-// several passes, each over memory that the caches have lost since. It ends with ctx, and is 0 then.
+// several passes, each over memory that the caches have lost since. It ends with ctx, and is 0 then, and where twice the bytes are not
+// left for the process: the kernel would end it.
 func readBandwidth(ctx context.Context, threads int) float64 {
+	if left := cpu.Available(); left > 0 && left < 2*bandwidthBytes {
+		return 0
+	}
 	buffer := make([]byte, bandwidthBytes)
 	for part := range slices.Chunk(buffer, 1<<20) {
 		if ctx.Err() != nil {

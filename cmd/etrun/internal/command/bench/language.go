@@ -52,7 +52,7 @@ type languageRuns struct {
 	DecodeRate  float64       `json:"decode_tokens_per_s"`  // of all texts together
 	TokenBytes  int64         `json:"bytes_per_token"`      // weights, read once for all clients, and the cache up to the middle of the generated tokens
 	ReadRate    float64       `json:"decode_bytes_per_s"`   // that many for each token
-	Bandwidth   float64       `json:"memory_bytes_per_s"`   // measured: the threads read memory
+	Bandwidth   float64       `json:"memory_bytes_per_s"`   // measured: the threads read memory; 0 if too little is left
 	Share       float64       `json:"bandwidth_share"`      // of the two
 }
 
@@ -204,7 +204,9 @@ func (r *languageRuns) addBytes(s *text.Session) error {
 	}
 	r.TokenBytes = f.Weights/int64(r.Clients) + f.State*int64(positions)/int64(info.Context)
 	r.ReadRate = float64(r.TokenBytes) * r.DecodeRate
-	r.Share = r.ReadRate / r.Bandwidth
+	if r.Bandwidth > 0 {
+		r.Share = r.ReadRate / r.Bandwidth
+	}
 	return nil
 }
 
@@ -276,7 +278,11 @@ func (r *TextReport) print(b *benchCommand) {
 	e := &r.Environment
 	fmt.Fprintf(b.Out, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), cli.Count(e.Processors, "processor", "processors"), e.LoadBefore)
 	fmt.Fprintf(b.Out, "%s: %s, at most %s a call; medians\n", cli.Printable(r.Model), cli.Count(r.Context, "position", "positions"), cli.Count(r.Chunk, "token", "tokens"))
-	if len(r.Runs) > 0 {
+	switch {
+	case len(r.Runs) == 0:
+	case r.Runs[0].Bandwidth == 0:
+		fmt.Fprintln(b.Out, "memory: its rate is not known, too little is left to measure it")
+	default:
 		fmt.Fprintf(b.Out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, cli.Count(r.Runs[0].Threads, "thread", "threads"))
 	}
 	for _, m := range r.Media {
