@@ -144,8 +144,12 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 		r.alone(n, grain, body)
 		return
 	}
-	p.once.Do(p.start)
 	r.prepare(p.Size(), n, grain, body)
+	if s := simulation.Load(); s != nil {
+		s.run(r)
+		return
+	}
+	p.once.Do(p.start)
 	offered := p.offer(r, len(r.parts)-1)
 	fault := r.share(0)
 	for range offered - p.withdraw(r) {

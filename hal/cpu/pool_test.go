@@ -2,9 +2,11 @@ package cpu
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/etrun-go/etrun/internal/await"
 )
@@ -215,5 +217,37 @@ func TestNilPool(t *testing.T) {
 	var p *Pool
 	if n := p.Size(); n != 1 {
 		t.Errorf("a nil pool has %d threads, want 1", n)
+	}
+}
+
+// elements is a loop that takes as long as the last element that it has reached.
+type elements struct {
+	now  *time.Duration
+	seen []int // the worker of each element
+}
+
+func (e *elements) Range(worker, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		e.seen[i] = worker
+		*e.now += time.Duration(i)
+	}
+}
+
+func TestSimulate(t *testing.T) {
+	p, now := NewPool(4), time.Duration(0)
+	defer p.Close()
+	s := Simulation{Clock: func() time.Duration { return now }}
+	Simulate(&s)
+	defer Simulate(nil)
+	var r Run
+	body := &elements{&now, make([]int, 8)}
+	p.Do(&r, 8, 1, body)
+	p.Do(&r, 8, 8, body) // is not divided
+	p.Do(&r, 8, 4, body)
+	if s.Loops != 2 || s.Divided != 56 || s.Longest != 6+7+4+5+6+7 {
+		t.Errorf("%d loops of %d, the longest parts %d, want 2, 56 and 35", s.Loops, s.Divided, s.Longest)
+	}
+	if want := []int{0, 0, 0, 0, 1, 1, 1, 1}; !slices.Equal(body.seen, want) {
+		t.Errorf("elements of workers %v, want %v", body.seen, want)
 	}
 }
