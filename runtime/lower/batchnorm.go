@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -186,6 +187,7 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 		weight := newFloats(int(w.NBytes() / 4))
 		if !p.left.Blank {
 			a.multiply(weight, p.floats(s.Args[l.weight]), inner)
+			cpu.Forget() // the next reader has the copy
 		}
 		p.change().SetArg(j, l.weight, p.constant(*w, weight))
 	}
