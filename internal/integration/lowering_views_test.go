@@ -5,12 +5,17 @@ package integration
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -163,5 +168,65 @@ func TestLowerBatches(t *testing.T) {
 		if why := result.Methods[0].Report.Calls[4].Reason; (why == "") != c.want || !c.want && !strings.Contains(why, "repeat an operand") {
 			t.Errorf("%s: the product is lowered: %v (%q), want %v", c.name, why == "", why, c.want)
 		}
+	}
+}
+
+// normalizedProgram is a linear layer of as many channels, and a batch norm of its result.
+func normalizedProgram(channels int) []byte {
+	m := pte.Method{Name: "forward", Inputs: []int{0}, Outputs: []int{7}, Arenas: []pte.Arena{{Size: int64(12 * channels)}},
+		Operators: []pte.Operator{{Name: "aten::linear", Overload: "out"}, {Name: "aten::_native_batch_norm_legit_no_training", Overload: "out"}}}
+	add := func(x pte.Tensor) {
+		x.DType, x.DimOrder = tensor.Float32, tensor.ContiguousOrder(len(x.Sizes))
+		if n, _ := tensor.Product(x.Sizes); x.Storage == pte.Constant {
+			x.Data = tensor.BytesOf(slices.Repeat([]float32{0.5}, n))
+		}
+		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &x})
+	}
+	row := []int{1, channels}
+	add(pte.Tensor{Sizes: row, Storage: pte.Planned})
+	add(pte.Tensor{Sizes: []int{channels, channels}, Storage: pte.Constant})
+	add(pte.Tensor{Sizes: row, Storage: pte.Planned, Offset: int64(4 * channels)})
+	for range 4 {
+		add(pte.Tensor{Sizes: row[1:], Storage: pte.Constant})
+	}
+	add(pte.Tensor{Sizes: row, Storage: pte.Planned, Offset: int64(8 * channels)})
+	for range 2 {
+		add(pte.Tensor{Sizes: []int{0}, Storage: pte.Planned})
+	}
+	m.Values = append(m.Values, pte.Value{}, pte.Value{Kind: tensor.KindDouble, Double: 1e-5}, pte.Value{Kind: tensor.KindTensorList, Items: []int{7, 8, 9}})
+	m.Chains = []pte.Chain{{Instructions: []pte.Instruction{exectest.Call(0, 0, 1, 10, 2, 2), exectest.Call(1, 2, 3, 4, 5, 6, 11, 11, 7, 8, 9, 12)}}}
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{})
+}
+
+// The pages of weights that were multiplied by a batch norm are released when a file is lowered: what is written has the products.
+func TestLowerReleasesPages(t *testing.T) {
+	data := normalizedProgram(1280)
+	file, err := os.Create(filepath.Join(t.TempDir(), "normalized.pte"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := cpu.MapFile(file, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.Close()
+	pages.Forgettable()
+	result, err := lowerFile(pages.Bytes(), true, false)
+	if err != nil || !result.Lowered() || len(result.Methods[0].Report.Calls) != 1 {
+		t.Fatalf("%v: %+v, want one call, which is lowered", err, result)
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, area, _ := strings.Cut(string(smaps), file.Name())
+	_, after, _ := strings.Cut(area, "Rss:")
+	var resident int64
+	if _, err := fmt.Sscan(after, &resident); err != nil || resident<<10 > int64(len(data))/2 {
+		t.Errorf("%v: %d KiB of a file of %d are resident, want at most half", err, resident, len(data)>>10)
 	}
 }
