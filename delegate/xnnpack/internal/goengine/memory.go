@@ -174,7 +174,7 @@ func (m *memory) place(e *frame.Frame) error {
 // the nodes' loops, nil if its blocks do not.
 func (m *memory) matchingBlocks(e *frame.Frame, w *frame.Work) (values [][]byte, loops *frame.Memory, inBlocks bool) {
 	n := len(m.blocks) - len(m.worked)
-	if m.planned == nil || n != len(m.planned.items) {
+	if m.planned == nil || m.blocks == nil || n != len(m.planned.items) {
 		return nil, nil, false
 	}
 	if inBlocks = m.planned.matches(e.Graph, e.Shapes, m.blocks[:n]); inBlocks {
