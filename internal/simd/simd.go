@@ -5,9 +5,6 @@ import "unsafe"
 // Level names the instruction set in use: "avx512", "avx2", "neon" or "go".
 func Level() string { return level }
 
-// few products are computed without vectors.
-const few = 24
-
 // vectorized is the number of elements in whole blocks of lanes, 0 without vectors.
 func vectorized(n int) int {
 	if !vector {

@@ -6,6 +6,7 @@ import "golang.org/x/sys/cpu"
 
 const (
 	lanes     = 8
+	few       = 128 // products are computed without vectors
 	tapsBlock = 64
 	neon      = false
 )

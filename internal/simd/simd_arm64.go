@@ -4,6 +4,7 @@ package simd
 
 const (
 	lanes     = 4
+	few       = 24 // products are computed without vectors
 	tapsBlock = 16
 )
 

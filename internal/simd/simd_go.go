@@ -4,6 +4,7 @@ package simd
 
 const (
 	lanes     = 1
+	few       = 128 // products are computed without vectors
 	tapsBlock = 1
 	level     = "go"
 
