@@ -280,6 +280,7 @@ type Compiler interface {
 // Work is what a run of a graph computes on a backend.
 type Work struct {
 	Multiplications float64 // of products and convolutions
+	Narrow          float64 // those of convolutions of few channels, which take longer each
 	Elements        float64 // that other nodes compute
 	Transposed      float64 // elements whose order in memory changes
 }

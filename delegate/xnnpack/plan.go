@@ -43,13 +43,19 @@ func unfused(g *graph.Graph, args []*delegate.ArgSpec) (*image, error) {
 	return m, nil
 }
 
+// manyChannels is how many channels a convolution computes at a time.
+const manyChannels = 16
+
 // work returns the work of a run at the declared sizes.
 func (m *image) work() regions.Work {
 	var w regions.Work
 	for i := range m.Graph.Nodes {
 		switch n := &m.Graph.Nodes[i]; {
 		case n.Type.Convolution, n.Type.Tag == graph.TagFullyConnected, n.Type.Tag == graph.TagBatchMatrixMultiply:
-			w.Multiplications += float64(n.Type.Cost(m.Graph, n, m.Shapes))
+			cost := float64(n.Type.Cost(m.Graph, n, m.Shapes))
+			if w.Multiplications += cost; n.Type.Convolution && m.Shapes[n.Out[0]].Last() < manyChannels {
+				w.Narrow += cost
+			}
 		case n.Type.Tag == graph.TagStaticTranspose:
 			w.Transposed += float64(m.Shapes[n.Out[0]].Numel())
 		default:

@@ -237,10 +237,13 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	k := sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	little, transposing, fails := all, all, all
+	little, transposing, narrow, fails := all, all, all, all
 	little.Work = func(*regions.Graph) regions.Work { return regions.Work{Multiplications: leastMultiplications - 1} }
 	transposing.Work = func(*regions.Graph) regions.Work {
 		return regions.Work{Multiplications: leastMultiplications, Transposed: leastMultiplications}
+	}
+	narrow.Work = func(*regions.Graph) regions.Work {
+		return regions.Work{Multiplications: 10 * leastMultiplications, Narrow: 10 * leastMultiplications, Transposed: leastMultiplications}
 	}
 	fails.Refuse = func(*regions.Graph) error { return errors.New("no memory") }
 	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
@@ -255,8 +258,10 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	}{
 		"too little work": {little, false, []string{"3999 multiplications and 0 other elements are few", "oracle: no", "3999 multiplications and 0 other elements are few"}},
 		"transposes":      {transposing, false, []string{"4000 multiplications are few for 4000", "oracle: no", "4000 multiplications are few for 4000"}},
-		"all are taken":   {little, true, []string{"", "oracle: no", ""}},
-		"none compiles":   {fails, true, []string{"no memory", "oracle: no", "no memory"}},
+		"few channels": {narrow, false, []string{"40000 multiplications are few for 4000 elements to transpose, want 8, in convolutions of few channels 24,", "oracle: no",
+			"40000 multiplications are few for 4000"}},
+		"all are taken": {little, true, []string{"", "oracle: no", ""}},
+		"none compiles": {fails, true, []string{"no memory", "oracle: no", "no memory"}},
 	} {
 		m := k.build(t)
 		var graphs []*regions.Graph

@@ -9,12 +9,13 @@ import (
 )
 
 // A region runs on a backend if it has some work, in several calls or a convolution: a single product, and functions of few elements,
-// are as fast on operators. Each element that the backend transposes, as its images have another layout, needs more work: the calls'
-// own transposes do not count. docs/performance.md has the measurements.
+// are as fast on operators. Each element that the backend transposes, as its images have another layout, needs more work, and more
+// again in convolutions of few channels: the calls' own transposes do not count. docs/performance.md has the measurements.
 const (
 	leastMultiplications = 4000
 	leastElements        = 16384
-	perTransposed        = 24 // multiplications
+	perTransposed        = 8 // multiplications
+	narrowShare          = 3 // so many of narrow convolutions count as one
 )
 
 // ExecuTorch's portable operators are loops over single elements, 10 to 100 times slower than operators with vectors. A region gains time
@@ -38,8 +39,13 @@ func (c *candidate) small() string {
 		return fmt.Sprintf("%.0f multiplications and %.0f other elements are few, want %d or %d", w.Multiplications, w.Elements,
 			leastMultiplications, leastElements)
 	}
-	if more := w.Transposed - transposed(c.graph.Graph); w.Multiplications < perTransposed*more {
-		return fmt.Sprintf("%.0f multiplications are few for %.0f elements to transpose, want %d for each", w.Multiplications, more, perTransposed)
+	more := w.Transposed - transposed(c.graph.Graph)
+	if w.Multiplications-w.Narrow+w.Narrow/narrowShare < perTransposed*more {
+		want := fmt.Sprint(perTransposed)
+		if w.Narrow > 0 {
+			want += fmt.Sprintf(", in convolutions of few channels %d,", narrowShare*perTransposed)
+		}
+		return fmt.Sprintf("%.0f multiplications are few for %.0f elements to transpose, want %s for each", w.Multiplications, more, want)
 	}
 	if c.isSingle() {
 		return "a single call is as fast as an operator"
