@@ -81,7 +81,8 @@ func (c *config) planning() plan.Options {
 func (c *config) preparing() prepare.Options {
 	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
 		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
-		AsWritten: c.asWritten, KeepConstants: c.keepConstants, DescribeOnly: c.describeOnly, HalfState: c.halfState, Observed: c.observers.Wants().Any(trace.Values)}
+		AsWritten: c.asWritten, KeepConstants: c.keepConstants, DescribeOnly: c.describeOnly, HalfState: c.halfState,
+		Observed: c.observers.Wants().Any(trace.Values)}
 }
 
 // memoryLimits returns the limits of an instance.

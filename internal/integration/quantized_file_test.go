@@ -211,7 +211,8 @@ func (q *quantizedFile) write(x *compile.Quantization) error {
 }
 
 // engines runs a file on the Go engine, with the results of a trial, and on the library if it is there. They may round elements of
-// quantized values to other steps, so that their results differ, but not more than those of the quantized program and the one of floats, or the engines' results of that one.
+// quantized values to other steps, so that their results differ, but not more than those of the quantized program and the one of floats,
+// or the engines' results of that one.
 func (q *quantizedFile) engines(data []byte, trial delegate.Backend) error {
 	var go1 [][]*tensor.Tensor // by call
 	err := q.same(data, xnnpack.Backend{Engine: xnnpack.EngineGo}, func(got, want []*tensor.Tensor) error {

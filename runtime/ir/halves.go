@@ -14,7 +14,8 @@ func (m *Method) HalveState() (*Method, error) {
 	halved := make([]bool, len(m.Storages))
 	for i := range m.Storages {
 		s := &m.Storages[i]
-		if halved[i] = s.Kind == State && slices.ContainsFunc(s.Values, func(v int) bool { return m.Values[v].Tensor.DType == tensor.Float32 }); !halved[i] {
+		floats := slices.ContainsFunc(s.Values, func(v int) bool { return m.Values[v].Tensor.DType == tensor.Float32 })
+		if halved[i] = s.Kind == State && floats; !halved[i] {
 			continue
 		}
 		for _, v := range s.Values {

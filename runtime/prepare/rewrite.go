@@ -49,7 +49,8 @@ const (
 
 // rewrite folds constants and applies the rewrites to the method of the file.
 func (l *load) rewrite(ctx context.Context, b *built) (*rewritten, error) {
-	k, budget := kernels.NewCtx(l.Pool), lower.Budget{Bytes: l.spare(0), Work: foldWork + foldWorkPerByte*l.Size, Blank: l.DescribeOnly && !lower.Quantizes(b.ir)}
+	k, budget := kernels.NewCtx(l.Pool), lower.Budget{Bytes: l.spare(0), Work: foldWork + foldWorkPerByte*l.Size}
+	budget.Blank = l.DescribeOnly && !lower.Quantizes(b.ir)
 	r := &rewritten{built: b}
 	var err error
 	r.ir, r.folded, err = lower.Fold(ctx, b.ir, k, budget)

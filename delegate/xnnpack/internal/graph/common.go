@@ -39,8 +39,8 @@ func (g *Graph) Release() (minor int) {
 	return minor
 }
 
-// Common converts a repaired graph to what runtimes from a release on execute, by its minor version. It returns the constants that become inputs behind those of the graph. An error names what the
-// runtimes do not have.
+// Common converts a repaired graph to what runtimes from a release on execute, by its minor version. It returns the constants that become
+// inputs behind those of the graph. An error names what the runtimes do not have.
 func (g *Graph) Common(release int) ([]Value, error) {
 	if !isCommon(TagCopy, release) {
 		g.copiesToReshapes()
