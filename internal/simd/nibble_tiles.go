@@ -13,7 +13,7 @@ var (
 		{8, [5]besideFunc{1: nibble512x8x16, 2: nibble512x8x32}},
 		{4, [5]besideFunc{1: nibble512x4x16, 2: nibble512x4x32}},
 		{2, [5]besideFunc{1: nibble512x2x16, 2: nibble512x2x32}},
-		{1, [5]besideFunc{1: nibble512x1x16, 2: nibble512x1x32, 4: nibble512x1x64}},
+		{1, [5]besideFunc{1: nibble512x1x16, 4: nibble512x1x64}},
 	}
 	nibbles256     = []tileOf[nibbleFunc]{{4, nibble256x4x16}, {2, nibble256x2x16}, {1, nibble256x1x16}}
 	nibbleRows     = []tileOf[nibbleFunc]{{4, nibble4x16}, {2, nibble2x16}, {1, nibble1x16}} // AVX2, or NEON with dot products

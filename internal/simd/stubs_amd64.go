@@ -429,9 +429,6 @@ func nibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 func nibble512x1x16(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)
 
 //go:noescape
-func nibble512x1x32(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)
-
-//go:noescape
 func nibble512x1x64(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)
 
 //go:noescape

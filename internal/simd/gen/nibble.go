@@ -26,7 +26,7 @@ func nibbleTiles(name, params string, write func(d dotTile, f *frame) string, li
 
 var nibbleSets = []set{
 	{"nibble512_amd64", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
-		nibbleTiles("nibble512x", besideParams, nibble512, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
+		nibbleTiles("nibble512x", besideParams, nibble512, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4},
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.",
 		nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
@@ -171,20 +171,17 @@ func nibbleAVX2(d dotTile, f *frame) string {
 const packSignature = "func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32)"
 
 // packNibbles swaps the second byte of a word with the third one, and then the upper half of each even byte with the lower half of the
-// next one. Y8 and Y9 are the sums, Y10 and Y11 ones of 8 and of 16 bits.
+// next one, of eight columns at a time. Y8 are their sums, Y10 and Y11 ones of 8 and of 16 bits.
 func packNibbles() routine {
 	f := frameOf(packSignature)
-	text := f.arguments("MOVQ", "n", "CX", "dst", "DI", "step", "DX", "src", "SI", "sums", "R8") + "VMOVDQU (R8), Y8\nVMOVDQU 32(R8), Y9\n"
+	text := f.arguments("MOVQ", "dst", "R9", "step", "DX", "src", "R10", "sums", "R8") + "MOVQ $2, R11\n"
 	for i, mask := range []string{"01010101", "00010001", "0f0f0f0f", "00f000f0", "88888888"} {
 		text += fmt.Sprintf("MOVL $0x%s, AX\nVMOVD AX, X%d\nVPBROADCASTD X%[2]d, Y%[2]d\n", mask, 10+i)
 	}
 	text += "MOVQ $0x0705060403010200, AX\nVMOVQ AX, X15\nMOVQ $0x0f0d0e0c0b090a08, AX\nVPINSRQ $1, AX, X15, X15\nVINSERTI128 $1, X15, Y15, Y15\n"
-	loop := ""
-	for v := range 2 {
-		loop += fmt.Sprintf("VMOVDQU %[1]d(SI), Y0\nVPSRLW $4, Y0, Y2\nVPAND Y12, Y0, Y1\nVPAND Y12, Y2, Y2\nVPADDB Y1, Y2, Y1\nVPMADDUBSW Y10, Y1, Y1\n"+
-			"VPMADDWD Y11, Y1, Y1\nVPADDD Y1, Y%[2]d, Y%[2]d\nVPSHUFB Y15, Y0, Y0\nVPSRLD $4, Y0, Y1\nVPXOR Y0, Y1, Y1\nVPAND Y13, Y1, Y1\nVPXOR Y1, Y0, Y0\n"+
-			"VPSLLD $4, Y1, Y1\nVPXOR Y1, Y0, Y0\nVPXOR Y14, Y0, Y0\nVMOVDQU Y0, %[1]d(DI)\n", 32*v, 8+v)
-	}
-	return routine{packSignature, lines(text) + align + "\nloop:\n" + lines(loop, "ADDQ $64, SI\nADDQ DX, DI\nDECQ CX\nJNZ loop",
-		"VMOVDQU Y8, (R8)\nVMOVDQU Y9, 32(R8)\nVZEROUPPER\nRET")}
+	loop := "VMOVDQU (SI), Y0\nVPSRLW $4, Y0, Y2\nVPAND Y12, Y0, Y1\nVPAND Y12, Y2, Y2\nVPADDB Y1, Y2, Y1\nVPMADDUBSW Y10, Y1, Y1\n" +
+		"VPMADDWD Y11, Y1, Y1\nVPADDD Y1, Y8, Y8\nVPSHUFB Y15, Y0, Y0\nVPSRLD $4, Y0, Y1\nVPXOR Y0, Y1, Y1\nVPAND Y13, Y1, Y1\nVPXOR Y1, Y0, Y0\n" +
+		"VPSLLD $4, Y1, Y1\nVPXOR Y1, Y0, Y0\nVPXOR Y14, Y0, Y0\nVMOVDQU Y0, (DI)\n"
+	return routine{packSignature, lines(text) + "\nhalf:\n" + lines(f.arguments("MOVQ", "n", "CX"), "MOVQ R10, SI\nMOVQ R9, DI\nVMOVDQU (R8), Y8") + "\nloop:\n" +
+		lines(loop, "ADDQ $64, SI\nADDQ DX, DI\nDECQ CX\nJNZ loop", "VMOVDQU Y8, (R8)\nADDQ $32, R8\nADDQ $32, R9\nADDQ $32, R10\nDECQ R11\nJNZ half\nVZEROUPPER\nRET")}
 }

@@ -103,20 +103,18 @@ func smullNibble(d dotTile, f *frame) string {
 		added+"CBNZ R12, chunk\n"+pairs, func(_, v int) int { return v })
 }
 
-// packNibblesNeon is packNibbles; the sums are in V8 to V11.
+// packNibblesNeon is packNibbles, of four columns at a time, whose sums are in V8.
 func packNibblesNeon() routine {
 	f := frameOf(packSignature)
-	text := f.arguments("MOVD", "n", "R0", "dst", "R1", "step", "R2", "src", "R3", "sums", "R4") + "VLD1 (R4), " + registers(8, 4) + "\n"
+	text := f.arguments("MOVD", "dst", "R6", "step", "R2", "src", "R7", "sums", "R4") + "MOVD $64, R8\nMOVD $4, R9\n"
 	for i, mask := range []string{"0f0f0f0f", "00f000f0", "88888888"} {
 		text += fmt.Sprintf("MOVD $0x%s, R5\nVDUP R5, V%d.S4\n", mask, 28+i)
 	}
 	text += "MOVD $0x0705060403010200, R5\nVMOV R5, V31.D[0]\nMOVD $0x0f0d0e0c0b090a08, R5\nVMOV R5, V31.D[1]\n"
-	loop := load("R3", 0, 4)
-	for v := range 4 {
-		loop += fmt.Sprintf("VAND V28.B16, V%[1]d.B16, V20.B16\nVUSHR $4, V%[1]d.B16, V21.B16\nVADD V20.B16, V21.B16, V20.B16\nSADDLP8(20, 20)\nSADALP(%[2]d, 20)\n"+
-			"VTBL V31.B16, [V%[1]d.B16], V%[1]d.B16\nVUSHR $4, V%[1]d.S4, V20.S4\nVEOR V%[1]d.B16, V20.B16, V20.B16\nVAND V29.B16, V20.B16, V20.B16\n"+
-			"VEOR V20.B16, V%[1]d.B16, V%[1]d.B16\nVSHL $4, V20.S4, V20.S4\nVEOR V20.B16, V%[1]d.B16, V%[1]d.B16\nVEOR V30.B16, V%[1]d.B16, V%[1]d.B16\n", v, 8+v)
-	}
-	return routine{packSignature, lines(text) + "\nloop:\n" + lines(encoded(lines(loop)), "VST1 "+registers(0, 4)+", (R1)\nADD R2, R1\nSUBS $1, R0\nBNE loop",
-		"VST1 "+registers(8, 4)+", (R4)\nRET")}
+	loop := "VLD1.P (R3)(R8), [V0.B16]\nVAND V28.B16, V0.B16, V20.B16\nVUSHR $4, V0.B16, V21.B16\nVADD V20.B16, V21.B16, V20.B16\n" +
+		"SADDLP8(20, 20)\nSADALP(8, 20)\nVTBL V31.B16, [V0.B16], V0.B16\nVUSHR $4, V0.S4, V20.S4\nVEOR V0.B16, V20.B16, V20.B16\n" +
+		"VAND V29.B16, V20.B16, V20.B16\nVEOR V20.B16, V0.B16, V0.B16\nVSHL $4, V20.S4, V20.S4\nVEOR V20.B16, V0.B16, V0.B16\n" +
+		"VEOR V30.B16, V0.B16, V0.B16\nVST1.P [V0.B16], (R1)(R2)\n"
+	return routine{packSignature, lines(text) + "\nquarter:\n" + lines(f.arguments("MOVD", "n", "R0"), "MOVD R7, R3\nMOVD R6, R1\nVLD1 (R4), [V8.S4]") + "\nloop:\n" +
+		lines(encoded(lines(loop)), "SUBS $1, R0\nBNE loop", "VST1.P [V8.S4], 16(R4)\nADD $16, R6\nADD $16, R7\nSUBS $1, R9\nBNE quarter\nRET")}
 }
