@@ -114,8 +114,8 @@ func silent(t testing.TB) func(*os.File) { return func(*os.File) { <-t.Context()
 
 // endless writes to a pipe until it is closed.
 func endless(f *os.File) {
-	for {
-		if _, err := io.WriteString(f, "DATADATADATADATA"); err != nil {
+	for text := strings.Repeat("DATA", 1024); ; {
+		if _, err := io.WriteString(f, text); err != nil {
 			return
 		}
 	}
