@@ -256,7 +256,10 @@ func (b *builder) toFloat(v int) {
 // sharedQuant returns the scale and the zero point of a value of a quantized node.
 func (b *builder) sharedQuant(v int) graph.Quant { return b.plan.quantOf(b.static.root(v)) }
 
-// int8 returns the form of a value with a scale and a zero point.
+// converts reports whether the library converts between 8-bit integers with a ratio of scales.
+func converts(ratio float32) bool { return ratio >= 0x1p-8 && ratio <= 0x1p7 }
+
+// int8 returns the form of a value with a scale and a zero point. Scales that are too far apart have the floats between them.
 func (b *builder) int8(i, v int, q graph.Quant) int {
 	for _, x := range b.static.int8s[v] {
 		if y := &b.Graph.Values[x].Quant; y.Scale == q.Scale && y.ZeroPoint == q.ZeroPoint {
@@ -270,8 +273,11 @@ func (b *builder) int8(i, v int, q graph.Quant) int {
 		return c
 	}
 	y, from := b.Value(graph.QInt8, x.Shape, q), v
-	if !b.static.float[v] {
-		from = b.static.int8s[v][0]
+	if own := b.static.int8s[v]; len(own) > 0 && !b.static.float[v] {
+		if from = own[0]; !converts(b.Graph.Values[from].Quant.Scale / q.Scale) {
+			b.toFloat(v)
+			from = v
+		}
 	}
 	b.convert(i, from, y)
 	b.static.int8s[v] = append(b.static.int8s[v], y)
