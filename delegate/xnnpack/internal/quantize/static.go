@@ -273,8 +273,8 @@ func (b *builder) int8(i, v int, q graph.Quant) int {
 		return c
 	}
 	y, from := b.Value(graph.QInt8, x.Shape, q), v
-	if own := b.static.int8s[v]; len(own) > 0 && !b.static.float[v] {
-		if from = own[0]; !converts(b.Graph.Values[from].Quant.Scale / q.Scale) {
+	if !b.static.float[v] {
+		if from = b.static.int8s[v][0]; !converts(b.Graph.Values[from].Quant.Scale / q.Scale) {
 			b.toFloat(v)
 			from = v
 		}
