@@ -293,9 +293,12 @@ func (r *TextReport) print(b *benchCommand) {
 		"per token",
 		"MB/token", "GB/s", "share", "texts")
 	for i := range r.Runs {
-		run := &r.Runs[i]
-		fmt.Fprintf(b.Out, "%8d %8d %8d %14.4g %12s %14.4g %12s %10.4g %8.3g %5.0f%% %6d\n", run.Threads, run.Clients, run.Prompt, run.PrefillRate,
+		run, share := &r.Runs[i], "–"
+		if run.Bandwidth > 0 {
+			share = fmt.Sprintf("%.0f%%", 100*run.Share)
+		}
+		fmt.Fprintf(b.Out, "%8d %8d %8d %14.4g %12s %14.4g %12s %10.4g %8.3g %6s %6d\n", run.Threads, run.Clients, run.Prompt, run.PrefillRate,
 			duration.FormatMS(run.First.P50), run.DecodeRate, duration.FormatMS(run.PerToken.P50), float64(run.TokenBytes)/1e6, run.ReadRate/1e9,
-			100*run.Share, run.Prefill.N)
+			share, run.Prefill.N)
 	}
 }
