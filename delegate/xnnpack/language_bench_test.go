@@ -100,11 +100,15 @@ func TestLanguageModel(t *testing.T) {
 				if want == nil {
 					wants[position], want = got, got
 				}
+				var noise, signal float64
 				for i := range got {
-					if diff := math.Abs(float64(got[i] - want[i])); !(diff <= 0.02) {
-						t.Errorf("logit %d: got %v, want %v", i, got[i], want[i])
-						break
-					}
+					noise += math.Pow(float64(got[i]-want[i]), 2)
+					signal += math.Pow(float64(want[i]), 2)
+				}
+				// Reciprocal square roots of the library differ from processor to processor in the last bit, which can move a quantized activation
+				// by one step in 255.
+				if ratio := math.Sqrt(noise / signal); !(ratio <= 0.005) {
+					t.Errorf("logits differ by %.3f %% of their magnitude, want at most 0.5 %%: got %v, want %v", 100*ratio, got, want)
 				}
 			})
 		}
