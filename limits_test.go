@@ -1,6 +1,7 @@
 package etrun_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/exec/exectest"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -75,5 +77,39 @@ func wantIn(t *testing.T, err error, text string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("got %v, want %q", err, text)
+	}
+}
+
+// TestUnfilledState loads a language model whose caches are 2 GiB, for which no memory is used before positions are computed.
+func TestUnfilledState(t *testing.T) {
+	const gib = 1 << 30
+	if !cpu.Sparse || math.MaxInt < 64*gib {
+		t.Skip("memory that is not filled counts here")
+	}
+	file := ptetest.Transformer{Layers: 64, Dim: 64, Heads: 1, Vocabulary: 96, Context: 1 << 16}.File()
+	format := etrun.FormatLimits{ArenaBytes: 64 * gib}
+	for _, c := range []struct {
+		name   string
+		option etrun.Option
+		fits   bool
+	}{
+		{"defaults", etrun.WithLimits(etrun.Limits{Format: format}), true},
+		{"memory left", etrun.WithAvailableMemory(func() int64 { return gib }), true},
+		{"limit of the plan", etrun.WithLimits(etrun.Limits{Format: format, PlannedBytes: gib}), false},
+		{"limit of all", etrun.WithMaxMemory(gib), false},
+	} {
+		p, err := etrun.Parse(file, etrun.WithLimits(etrun.Limits{Format: format}), c.option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		m, err := p.Load(t.Context(), "")
+		if fits := err == nil; fits != c.fits || !fits && !errors.Is(err, etrun.ErrMemory) {
+			t.Errorf("%s: got %v, fits: want %v", c.name, err, c.fits)
+		}
+		if m != nil {
+			transformed(t, m, 0, 4)
+			m.Close()
+		}
 	}
 }

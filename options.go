@@ -33,6 +33,7 @@ type config struct {
 	limits        Limits
 	maxMemory     int64
 	available     func() int64 // see WithAvailableMemory; nil for no check
+	state         func() int64 // see prepare.Limits
 	seed          uint64
 	plan          PlanMode
 	strict        bool
@@ -87,7 +88,18 @@ func (c *config) preparing() prepare.Options {
 
 // memoryLimits returns the limits of an instance.
 func (c *config) memoryLimits() prepare.Limits {
-	return prepare.Limits{Planned: c.limits.PlannedBytes, Total: c.maxMemory, Unfilled: c.available != nil}
+	return prepare.Limits{Planned: c.limits.PlannedBytes, Total: c.maxMemory, State: c.state}
+}
+
+// unfilled returns the limit of state that does not count toward PlannedBytes.
+func (c *config) unfilled() func() int64 {
+	switch {
+	case c.available != nil:
+		return func() int64 { return math.MaxInt64 }
+	case cpu.Sparse && c.limits.PlannedBytes == 0:
+		return func() int64 { return cpu.Memory() / 4 * 3 }
+	}
+	return nil
 }
 
 // reading returns how to read a file when used bytes have been read already.
@@ -158,7 +170,7 @@ func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } 
 // WithAvailableMemory makes Open and Load fail if a file that is read, and not mapped, or the memory that every run of a method uses, such as
 // packed weights, is more than left returns, which they call: bytes, 0 if that is not known. Otherwise the kernel may end the process.
 // nil means what the machine and the control groups of the process have left, with what the kernel can drop; it is known on Linux.
-// State is no longer part of [Limits].PlannedBytes, as it takes memory only as far as it is filled.
+// State is no longer part of [Limits].PlannedBytes.
 func WithAvailableMemory(left func() int64) Option {
 	return func(c *config) {
 		if c.available = left; left == nil {
@@ -277,9 +289,11 @@ func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l }
 // Limits bound the resources of a program. Zero fields mean the defaults, which are far above the
 // needs of most models of edge devices. A larger [WithMaxMemory] replaces the defaults in bytes.
 type Limits struct {
-	Format       FormatLimits
-	FileBytes    int64 // size of each file, default 8 GiB
-	PlannedBytes int64 // arenas, state and delegate scratch of one method, default 1 GiB
+	Format    FormatLimits
+	FileBytes int64 // size of each file, default 8 GiB
+	// PlannedBytes is for arenas, state and delegate scratch of one method, default 1 GiB. By default on Linux, where state takes memory only
+	// as far as it is filled, state does not count up to three quarters of the machine's memory.
+	PlannedBytes int64
 	Instructions int64 // executed by one Execute, default 10,000,000 (ExecuTorch's)
 }
 

@@ -70,6 +70,7 @@ func newConfig(options []Option) config {
 		o(&c)
 	}
 	c.invalid = c.check()
+	c.state = c.unfilled()
 	c.limits = c.limits.withDefaults(c.maxMemory)
 	if c.operators == nil {
 		c.operators = DefaultOperators()

@@ -182,10 +182,10 @@ func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) (room i
 
 // planned is the limit of a plan with its state.
 func (l Limits) planned(on *plan.Memory) int64 {
-	if l.Unfilled {
-		return l.Planned + min(on.StateBytes, math.MaxInt64-l.Planned)
+	if l.State == nil || on.StateBytes == 0 {
+		return l.Planned
 	}
-	return l.Planned
+	return l.Planned + min(on.StateBytes, l.State(), math.MaxInt64-l.Planned)
 }
 
 // checkLargest is CheckMemory for the largest sizes.

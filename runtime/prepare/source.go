@@ -138,9 +138,9 @@ type Refusal struct {
 
 // Limits bound the memory of an instance, in bytes.
 type Limits struct {
-	Planned  int64 // arenas, state and working memory of delegates
-	Total    int64 // with the program and constants; 0 means no limit
-	Unfilled bool  // Planned is without state, which takes memory only as far as it is filled
+	Planned int64        // arenas, state and working memory of delegates
+	Total   int64        // with the program and constants; 0 means no limit
+	State   func() int64 // state that Planned does not count, because it takes memory only as far as it is filled; nil if it counts all
 }
 
 // files are the delegates of the file, by index. They are compiled once for all runs of a preparation.
