@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -148,10 +149,26 @@ func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, output
 	return nil
 }
 
-// TryMethod runs a method on random inputs of the declared sizes: floats in [0, 1), integers and
-// bools 0 or 1.
+// TryMethod runs a method on random inputs of the declared sizes: floats in [0, 1), integers and bools 0 or 1. Sizes that vary are 1
+// first if the method has state, which it then fills in steps: with the largest sizes, a language model takes minutes.
 func TryMethod(ctx context.Context, m *etrun.Method) error {
-	for i, v := range samples(m.Meta().Inputs) {
+	inputs := m.Meta().Inputs
+	if m.Report().Plan.StateBytes > 0 {
+		least := slices.Clone(inputs)
+		for i := range least {
+			if least[i].Dynamism == tensor.DynamicBound {
+				least[i].Sizes = slices.Repeat([]int{1}, len(least[i].Sizes))
+			}
+		}
+		if tryInputs(ctx, m, least) == nil {
+			return nil
+		}
+	}
+	return tryInputs(ctx, m, inputs)
+}
+
+func tryInputs(ctx context.Context, m *etrun.Method, inputs []etrun.ValueMeta) error {
+	for i, v := range samples(inputs) {
 		if v.Kind != tensor.KindTensor {
 			continue // it keeps the program's value
 		}
@@ -162,7 +179,8 @@ func TryMethod(ctx context.Context, m *etrun.Method) error {
 	return m.Execute(ctx)
 }
 
-// samples returns random tensors of the declared sizes, and the program's values of other kinds.
+// samples returns random tensors of the declared sizes, and the program's values of other kinds. A single integer is 0: it may be a
+// position, from which on there is room for the largest input.
 func samples(inputs []etrun.ValueMeta) []tensor.Value {
 	values := make([]tensor.Value, len(inputs))
 	for i := range inputs {
@@ -180,7 +198,7 @@ func randomize(t *tensor.Tensor, seed uint64) {
 	for rest := t.Data; len(rest) > 0; rest = rest[t.DType.Size():] {
 		x := r.Float64()
 		if !t.DType.IsFloat() {
-			x = float64(r.IntN(2))
+			x = float64(r.IntN(min(2, len(t.Data)/t.DType.Size())))
 		}
 		tensor.Put(rest, t.DType, x) // what operators do not compute on stays zero
 	}
