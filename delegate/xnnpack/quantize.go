@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -168,11 +169,11 @@ func (f *floatPayload) Measure(ctx context.Context, p *delegate.Payload) (delega
 
 // Try implements lowering.Floats.
 func (f *floatPayload) Try(ctx context.Context, p *delegate.Payload, forms regions.Forms) (delegate.Image, error) {
-	g := f.plan.Graph.Snapshot()
-	b, err := f.plan.Build(forms)
+	b, err := f.build(forms)
 	if err != nil {
 		return nil, err
 	}
+	g := f.plan.Graph.Snapshot()
 	if b != nil {
 		g = b.Graph
 	}
@@ -262,13 +263,41 @@ func (w *recorder) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// common returns the quantized graph in the common language, nil if nothing is quantized, and the constants that are its last inputs.
-func (f *floatPayload) common(forms regions.Forms) (*quantize.Built, []graph.Value, error) {
+// built is a quantized graph, and the same one in the common language with the constants that are its last inputs.
+type built struct {
+	*quantize.Built
+	common    *graph.Graph
+	constants []graph.Value
+}
+
+// build returns the quantized graph, nil if nothing is quantized. Convolutions stay if readers could not know the layout of an image: what
+// is tried is what is written.
+func (f *floatPayload) build(forms regions.Forms) (*built, error) {
+	b, err := f.readable(forms)
+	if !errors.Is(err, delegate.ErrUnsupported) {
+		return b, err
+	}
+	left := make(map[int]string)
+	b, err = f.readable(func(l int) regions.SchemeName {
+		form := forms(l)
+		if form != "" && f.plan.Graph.Nodes[f.plan.Layers[l].Node].Type.Convolution {
+			form, left[l] = "", "readers would take the layout of its image for an exporter's fault"
+		}
+		return form
+	})
+	if b != nil {
+		maps.Copy(b.Left, left)
+	}
+	return b, err
+}
+
+// readable is build with an error for such an image.
+func (f *floatPayload) readable(forms regions.Forms) (*built, error) {
 	b, err := f.plan.Build(forms)
 	if b == nil || err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	g := b.Graph
+	g := b.Graph.Snapshot()
 	for v := range g.Values {
 		x := &g.Values[v]
 		if x.Found = nil; x.Datatype == graph.QDInt8 { // the program may not have named data any more
@@ -277,7 +306,7 @@ func (f *floatPayload) common(forms regions.Forms) (*quantize.Built, []graph.Val
 	}
 	constants, err := g.Common(int(f.target))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w", graph.InPayload(err))
+		return nil, fmt.Errorf("%w", graph.InPayload(err))
 	}
 	var specs []*delegate.ArgSpec
 	at := min(len(f.kept), len(f.specs))
@@ -285,26 +314,17 @@ func (f *floatPayload) common(forms regions.Forms) (*quantize.Built, []graph.Val
 		c := &constants[i]
 		specs = append(specs, &delegate.ArgSpec{DType: c.Tensor(), Sizes: c.Shape.Dims(), Const: c.Data})
 	}
-	return b, constants, g.CheckReadable(append(append(slices.Clone(f.specs[:at]), specs...), f.specs[at:]...))
+	return &built{b, g, constants}, g.CheckReadable(append(append(slices.Clone(f.specs[:at]), specs...), f.specs[at:]...))
 }
 
 // Write implements lowering.Floats.
 func (f *floatPayload) Write(forms regions.Forms) (*regions.Quantized, error) {
-	b, constants, err := f.common(forms)
-	if errors.Is(err, delegate.ErrUnsupported) { // readers could not know the layout of an image: convolutions stay
-		b, constants, err = f.common(func(layer int) regions.SchemeName {
-			if f.plan.Graph.Nodes[f.plan.Layers[layer].Node].Type.Convolution {
-				return ""
-			}
-			return forms(layer)
-		})
-	}
+	b, err := f.build(forms)
 	if b == nil || err != nil {
 		return nil, err
 	}
-	g := b.Graph
-	g.Version = graph.Identifiers[0]
-	out := written(g, constants)
+	b.common.Version = graph.Identifiers[0]
+	out := written(b.common, b.constants)
 	for i := range out.Constants { // a tensor of a dimension could give results one that the program's tensors do not have
 		if c := &out.Constants[i]; len(c.Data) > 0 && slices.Contains(f.scalars, &c.Data[0]) {
 			c.Sizes = nil
