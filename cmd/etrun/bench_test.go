@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
@@ -27,13 +26,13 @@ func digits(t *testing.T, name string) string {
 }
 
 // benched runs bench with --json.
-func benched(t *testing.T, args ...string) *bench.Report {
+func benched(t *testing.T, args ...string) *benchReport {
 	t.Helper()
 	var out, notes bytes.Buffer
 	if code := run(append([]string{"bench", "--json"}, args...), strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	r := &bench.Report{}
+	r := &benchReport{}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil {
 		t.Fatalf("%v in %s", err, out.String())
 	}
@@ -156,7 +155,7 @@ func TestBenchInterrupted(t *testing.T) {
 			})
 		}}
 		code := run([]string{"bench", digits(t, "portable.pte"), "--json", "--duration", "1h"}, strings.NewReader(""), &out, notes)
-		r := &bench.Report{}
+		r := &benchReport{}
 		if err := json.Unmarshal(out.Bytes(), r); err != nil || code != 8 {
 			t.Fatalf("exit code %d, want 8; %v in %q", code, err, out.String())
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -60,7 +59,7 @@ func TestDumpIntermediates(t *testing.T) {
 		write(t, place, file)
 		var out, notes bytes.Buffer
 		code := run([]string{"compare", model, "--seed", "4", "--next", "--layer", "--json", "--against", filepath.Join(dir, "values")}, strings.NewReader(""), &out, &notes)
-		var r compare.Report
+		var r comparedReport
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != 6 || r.Layer == nil || r.Layer.First == nil {
 			t.Fatalf("exit code %d, %v, %s%s", code, err, out.String(), notes.String())
 		}

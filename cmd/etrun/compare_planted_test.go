@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/campaign"
@@ -101,11 +100,11 @@ func (u *constantUse) corrupt(r *rand.Rand, file []byte) {
 }
 
 // comparedFiles runs compare --layer, and returns its report unless it failed.
-func comparedFiles(t *testing.T, a, b string, seed uint64) (*compare.Report, int, string) {
+func comparedFiles(t *testing.T, a, b string, seed uint64) (*comparedReport, int, string) {
 	t.Helper()
 	var out, notes bytes.Buffer
 	code := run([]string{"compare", a, b, "--layer", "--json", "--quiet", "--seed", fmt.Sprint(seed)}, strings.NewReader(""), &out, &notes)
-	r := &compare.Report{}
+	r := &comparedReport{}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil {
 		t.Fatalf("%s: exit code %d, %v in %s%s", a, code, err, out.String(), notes.String())
 	}

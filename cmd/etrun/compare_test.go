@@ -13,7 +13,6 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -142,7 +141,7 @@ func TestCompareFindsChangedConstants(t *testing.T) {
 		for other, want := range map[string]int{changed: 6, original: 0} {
 			var out, notes bytes.Buffer
 			code := run([]string{"compare", original, other, "--seed", seed, "--json", "--atol", "1e-4", "--rtol", "0"}, strings.NewReader(""), &out, &notes)
-			var r compare.Report
+			var r comparedReport
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != want || r.Differ*6 != want {
 				t.Fatalf("element %d, %s: exit code %d, want %d; %v in %s%s", i, filepath.Base(other), code, want, err, out.String(), notes.String())
 			}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -32,12 +31,15 @@ func TestDiff(t *testing.T) {
 }
 
 // diffed returns the differences between a test program and a changed copy.
-func diffed(t *testing.T, name string, change func(*pte.Program)) []diff.Difference {
+func diffed(t *testing.T, name string, change func(*pte.Program)) []difference {
 	t.Helper()
 	var out, notes bytes.Buffer
 	original := filepath.Join("..", "..", "testdata", name)
 	code := run([]string{"diff", original, changedProgram(t, "../"+name, change), "--json"}, strings.NewReader(""), &out, &notes)
-	var r diff.Report
+	var r struct {
+		Same        bool
+		Differences []difference
+	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != 1 && !r.Same || code != 0 && r.Same || notes.Len() > 0 {
 		t.Fatalf("exit code %d, %v, %s%s", code, err, out.String(), notes.String())
 	}
@@ -52,36 +54,36 @@ func TestDiffFindsChanges(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*pte.Program)
-		want   diff.Difference
+		want   difference
 	}{
 		{"a weight", func(p *pte.Program) { tensor.View[float32](weight(p).Data)[3] += 2 },
-			diff.Difference{Section: "constants", Item: "value 0", Detail: "1 of 144 elements differ, first at [0 0 1 0]"}},
-		{"its name", func(p *pte.Program) { weight(p).Name = "conv.weight" }, diff.Difference{}},
+			difference{Section: "constants", Item: "value 0", Detail: "1 of 144 elements differ, first at [0 0 1 0]"}},
+		{"its name", func(p *pte.Program) { weight(p).Name = "conv.weight" }, difference{}},
 		{"its type", func(p *pte.Program) { weight(p).DType = tensor.Int32 },
-			diff.Difference{Section: "constants", Item: "value 0", A: "float32 16x1x3x3, constant", B: "int32 16x1x3x3, constant"}},
+			difference{Section: "constants", Item: "value 0", A: "float32 16x1x3x3, constant", B: "int32 16x1x3x3, constant"}},
 		{"an operator", func(p *pte.Program) { p.Methods[0].Operators[2].Name = "aten::gelu" },
-			diff.Difference{Section: "operators", Item: "aten::gelu.out", B: "3 calls"}},
+			difference{Section: "operators", Item: "aten::gelu.out", B: "3 calls"}},
 		{"an argument", func(p *pte.Program) {
 			values := p.Methods[0].Values
 			values[slices.IndexFunc(values, func(v pte.Value) bool { return v.Kind == tensor.KindDouble })].Double = 0.25
-		}, diff.Difference{Section: "instructions", Item: "chain 0, instruction 1", B: "aten::_native_batch_norm_legit_no_training.out(float32 1x16x8x8"}},
+		}, difference{Section: "instructions", Item: "chain 0, instruction 1", B: "aten::_native_batch_norm_legit_no_training.out(float32 1x16x8x8"}},
 		{"a place", func(p *pte.Program) {
 			values := p.Methods[0].Values
 			values[slices.IndexFunc(values, func(v pte.Value) bool {
 				return v.Tensor != nil && v.Tensor.Storage == pte.Planned && v.Tensor.Offset > 0
 			})].Tensor.Offset += 16
-		}, diff.Difference{Section: "plan", Item: "1 value", Detail: "moved, the first is value"}},
+		}, difference{Section: "plan", Item: "1 value", Detail: "moved, the first is value"}},
 		{"an arena", func(p *pte.Program) { p.Methods[0].Arenas[0].Size += 64 },
-			diff.Difference{Section: "plan", Item: "arena 0", A: "16384 bytes", B: "16448 bytes"}},
+			difference{Section: "plan", Item: "arena 0", A: "16384 bytes", B: "16448 bytes"}},
 		{"an input", func(p *pte.Program) {
 			p.Methods[0].Values[p.Methods[0].Inputs[0]].Tensor.Dynamism = tensor.DynamicBound
-		}, diff.Difference{Section: "inputs", Item: "0", B: "float32 1x1x8x8 at most, contiguous (NCHW), planned"}},
+		}, difference{Section: "inputs", Item: "0", B: "float32 1x1x8x8 at most, contiguous (NCHW), planned"}},
 	} {
 		found := diffed(t, "digits/portable.pte", c.change)
 		if c.want.Item == "" && len(found) == 0 {
 			continue
 		}
-		if !slices.ContainsFunc(found, func(d diff.Difference) bool {
+		if !slices.ContainsFunc(found, func(d difference) bool {
 			return d.Section == c.want.Section && d.Item == c.want.Item && (c.want.A == "" || d.A == c.want.A) &&
 				strings.HasPrefix(d.B, c.want.B) && strings.Contains(d.Detail, c.want.Detail) && d.Method == "forward"
 		}) {

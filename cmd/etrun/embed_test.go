@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/embed"
 )
 
 // Texts become vectors, and what does not fit is refused by name.
@@ -85,7 +83,14 @@ func TestEmbedReport(t *testing.T) {
 		if code := run(strings.Fields("embed "+folder+"/bert.pte --tokenizer "+folder+" the --json"+args), os.Stdin, &out, &notes); code != 0 {
 			t.Fatalf("%d, %s", code, notes.String())
 		}
-		var r embed.Report
+		var r struct {
+			Pooling    string
+			Normalized bool
+			Vectors    []struct {
+				Tokens int
+				Vector []float32
+			}
+		}
 		must(t, json.Unmarshal(out.Bytes(), &r))
 		length := 0.0
 		for _, x := range r.Vectors[0].Vector {

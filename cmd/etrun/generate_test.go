@@ -11,8 +11,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
@@ -101,6 +100,12 @@ func TestGenerateIsTheLibrary(t *testing.T) {
 	}
 }
 
+// candidate is a token with the logarithm of its probability.
+type candidate struct {
+	ID      int
+	LogProb *float64
+}
+
 func TestGenerateJSON(t *testing.T) {
 	inTextFolder(t)
 	want := libraryText(t, "hello", text.Options{MaxTokens: 5, IgnoreEOS: true})
@@ -109,7 +114,20 @@ func TestGenerateJSON(t *testing.T) {
 	if code := run(strings.Fields(args), strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	var r generate.Report
+	var r struct {
+		Schema, Text string
+		Context      int
+		Prompt       []int `json:"prompt_tokens"`
+		Finish       text.Finish
+		Tokens       []struct {
+			candidate
+			Top []candidate `json:"top_logprobs"`
+		}
+		Stats struct {
+			Prompt    int `json:"prompt_tokens"`
+			Generated int `json:"generated_tokens"`
+		}
+	}
 	must(t, json.Unmarshal(out.Bytes(), &r))
 	if r.Schema != "etrun.generate/1" || r.Text != want || r.Finish != text.FinishLength || r.Stats.Generated != 5 || r.Context != 32 {
 		t.Errorf("got %+v, want the text %q", r, want)
@@ -118,7 +136,7 @@ func TestGenerateJSON(t *testing.T) {
 		t.Errorf("prompt of %d tokens, want %d; %d tokens, want 5", len(r.Prompt), r.Stats.Prompt, len(r.Tokens))
 	}
 	for i, tok := range r.Tokens {
-		if tok.LogProb == nil || len(tok.Top) != 3 || tok.Top[0].ID != tok.ID || tok.Top[0].LogProb != *tok.LogProb {
+		if len(tok.Top) != 3 || tok.LogProb == nil || tok.Top[0].ID != tok.ID || *tok.Top[0].LogProb != *tok.LogProb {
 			t.Errorf("token %d: got %+v, want the most likely one and 3 candidates", i, tok)
 		}
 	}
@@ -286,7 +304,21 @@ func TestBenchText(t *testing.T) {
 	if code := run([]string{"bench", "--text", model, "--duration", "50ms", "--json", "--decode", "4"}, strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	var r bench.TextReport
+	var r struct {
+		Schema  string
+		Context int
+		Runs    []struct {
+			Prompt      int           `json:"prompt_tokens"`
+			Generated   int           `json:"generated_tokens"`
+			Prefill     stats.Summary `json:"prefill_ms"`
+			PrefillRate float64       `json:"prefill_tokens_per_s"`
+			DecodeRate  float64       `json:"decode_tokens_per_s"`
+			TokenBytes  int64         `json:"bytes_per_token"`
+			ReadRate    float64       `json:"decode_bytes_per_s"`
+			Bandwidth   float64       `json:"memory_bytes_per_s"`
+			Share       float64       `json:"bandwidth_share"`
+		}
+	}
 	must(t, json.Unmarshal(out.Bytes(), &r))
 	if r.Schema != "etrun.bench.text/1" || r.Context != 32 || len(r.Runs) != 2 {
 		t.Fatalf("got %+v, want prompts of 1 and 16 tokens", r)

@@ -2,76 +2,62 @@ package main
 
 import (
 	"bytes"
-	"encoding"
-	"encoding/json"
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/embed"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/plan"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/transcribe"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated pages of docs")
 
-// jsonObjects are the objects that --json prints: the command, the schema and the type.
-var jsonObjects = []struct {
-	command, schema string
-	object          any
-}{
-	{"run", "etrun.run/1", runReport{}},
-	{"run --jsonl, for each line", "etrun.run.line/1", lineReport{}},
-	{"generate", "etrun.generate/1", generate.Report{}},
-	{"embed", "etrun.embed/1", embed.Report{}},
-	{"transcribe", "etrun.transcribe/1", transcribe.Report{}},
-	{"eval", "etrun.eval/1", evalReport{}},
-	{"eval --decode", "etrun.eval.text/1", evalTextReport{}},
-	{"eval --decode boxes", "etrun.eval.boxes/1", evalBoxReport{}},
-	{"eval of several models", "etrun.eval.models/1", evalsReport{}},
-	{"check", "etrun.check/1", checkReport{}},
-	{"verify", "etrun.verify/1", verifyReport{}},
-	{"compare", "etrun.compare/1", compare.Report{}},
-	{"inspect", "etrun.inspect/1", programReport{}},
-	{"inspect of a weight", "etrun.inspect.weight/1", weightReport{}},
-	{"inspect of several files", "etrun.inspect.files/1", programsReport{}},
-	{"plan", "etrun.plan/1", plan.Report{}},
-	{"bench", "etrun.bench/1", bench.Report{}},
-	{"bench --text", "etrun.bench.text/1", bench.TextReport{}},
-	{"bench --audio", "etrun.bench.speech/1", bench.SpeechReport{}},
-	{"load", "etrun.load/1", load.Report{}},
-	{"profile", "etrun.profile/1", profileReport{}},
-	{"report", "etrun.report/1", pageReport{}},
-	{"view", "etrun.view/1", viewReport{}},
-	{"diff", "etrun.diff/1", diff.Report{}},
-	{"repair", "etrun.repair/1", repairReport{}},
-	{"lower", "etrun.lower/1", lowerReport{}},
-	{"quantize", "etrun.quantize/1", quantizeReport{}},
-	{"tokenize", "etrun.tokenize/1", tokenize.Report{}},
-	{"npu disasm", "etrun.disasm/1", npu.DisasmReport{}},
-	{"npu disasm --summary", "etrun.disasm.summary/1", npu.SummaryReport{}},
-	{"npu cycles", "etrun.cycles/1", npu.CyclesReport{}},
-	{"npu calibrate", "etrun.npu-calibrate/1", npu.CalibrateReport{}},
-	{"ops", "etrun.ops/1", ops.Report{}},
-	{"doctor", "etrun.doctor/1", machineReport{}},
-	{"version", "etrun.version/1", versionReport{}},
-	{"any command that fails", "etrun.error/1", failure{}},
+// jsonObjects are the objects that --json prints: the command, the schema and the type, with the folder of its package before it.
+var jsonObjects = []struct{ command, schema, object string }{
+	{"run", "etrun.run/1", "runReport"},
+	{"run --jsonl, for each line", "etrun.run.line/1", "lineReport"},
+	{"generate", "etrun.generate/1", "internal/command/generate.report"},
+	{"embed", "etrun.embed/1", "internal/command/embed.report"},
+	{"transcribe", "etrun.transcribe/1", "internal/command/transcribe.report"},
+	{"eval", "etrun.eval/1", "evalReport"},
+	{"eval --decode", "etrun.eval.text/1", "evalTextReport"},
+	{"eval --decode boxes", "etrun.eval.boxes/1", "evalBoxReport"},
+	{"eval of several models", "etrun.eval.models/1", "evalsReport"},
+	{"check", "etrun.check/1", "checkReport"},
+	{"verify", "etrun.verify/1", "verifyReport"},
+	{"compare", "etrun.compare/1", "internal/command/compare.report"},
+	{"inspect", "etrun.inspect/1", "programReport"},
+	{"inspect of a weight", "etrun.inspect.weight/1", "weightReport"},
+	{"inspect of several files", "etrun.inspect.files/1", "programsReport"},
+	{"plan", "etrun.plan/1", "internal/command/plan.report"},
+	{"bench", "etrun.bench/1", "internal/command/bench.report"},
+	{"bench --text", "etrun.bench.text/1", "internal/command/bench.textReport"},
+	{"bench --audio", "etrun.bench.speech/1", "internal/command/bench.speechReport"},
+	{"load", "etrun.load/1", "internal/load.Report"},
+	{"profile", "etrun.profile/1", "profileReport"},
+	{"report", "etrun.report/1", "pageReport"},
+	{"view", "etrun.view/1", "viewReport"},
+	{"diff", "etrun.diff/1", "internal/command/diff.report"},
+	{"repair", "etrun.repair/1", "repairReport"},
+	{"lower", "etrun.lower/1", "lowerReport"},
+	{"quantize", "etrun.quantize/1", "quantizeReport"},
+	{"tokenize", "etrun.tokenize/1", "internal/command/tokenize.report"},
+	{"npu disasm", "etrun.disasm/1", "internal/command/npu.disasmReport"},
+	{"npu disasm --summary", "etrun.disasm.summary/1", "internal/command/npu.summaryReport"},
+	{"npu cycles", "etrun.cycles/1", "internal/command/npu.cyclesReport"},
+	{"npu calibrate", "etrun.npu-calibrate/1", "internal/command/npu.calibrateReport"},
+	{"ops", "etrun.ops/1", "internal/command/ops.report"},
+	{"doctor", "etrun.doctor/1", "machineReport"},
+	{"version", "etrun.version/1", "versionReport"},
+	{"any command that fails", "etrun.error/1", "failure"},
 }
 
 const jsonIntroduction = `# JSON
@@ -88,10 +74,19 @@ This page is generated from the program (` + "`go test ./cmd/etrun -run TestJSON
 // TestJSONPage compares docs/json.md with the types that --json prints.
 func TestJSONPage(t *testing.T) {
 	page := bytes.NewBufferString(jsonIntroduction)
-	d := fieldDocs{}
+	d := declarations{}
 	for _, o := range jsonObjects {
 		fmt.Fprintf(page, "\n## %s\n\nSchema `%s`.\n\n| field | type | meaning |\n|---|---|---|\n", o.command, o.schema)
-		d.write(t, page, reflect.TypeOf(o.object), "", map[reflect.Type]string{})
+		folder, name, ok := strings.Cut(o.object, ".")
+		if !ok {
+			folder, name = "", folder
+		}
+		of := d.of(t, filepath.Join("cmd", "etrun", folder))
+		_, s := d.typed(t, of, of.types[name])
+		if s.StructType == nil {
+			t.Fatalf("no struct %s", o.object)
+		}
+		d.write(t, page, s, "", map[*ast.StructType]string{})
 	}
 	path := filepath.Join(root, "docs", "json.md")
 	if *update {
@@ -124,115 +119,111 @@ func TestJSONObjects(t *testing.T) {
 	}
 }
 
-// fieldDocs are the comments of struct fields by package path, type and field.
-type fieldDocs map[string]map[string]string
+// declared is what a package's source declares.
+type declared struct {
+	types   map[string]ast.Expr
+	folders map[string]string // of this module's packages that it imports, by name
+	writers map[string]string // what types that write themselves are in JSON
+}
+
+// object is a struct, with the package whose names it uses.
+type object struct {
+	*ast.StructType
+	of *declared
+}
+
+// declarations are packages by folder.
+type declarations map[string]*declared
 
 // write appends a row for each field of a struct. Nested structs follow at their first occurrence;
 // seen contains their paths.
-func (d fieldDocs) write(t *testing.T, page *bytes.Buffer, s reflect.Type, prefix string, seen map[reflect.Type]string) {
-	for i := range s.NumField() {
-		f := s.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+func (d declarations) write(t *testing.T, page *bytes.Buffer, s object, prefix string, seen map[*ast.StructType]string) {
+	for _, f := range s.Fields.List {
+		tag := ""
+		if f.Tag != nil {
+			tag, _ = strconv.Unquote(f.Tag.Value)
+		}
+		name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+		text, inner := d.typed(t, s.of, f.Type)
 		switch {
 		case name == "-" || name == "schema":
 			continue
-		case f.Anonymous && name == "":
-			d.write(t, page, embedded(f.Type), prefix, seen)
+		case f.Names == nil && name == "":
+			d.write(t, page, inner, prefix, seen)
 			continue
-		case !f.IsExported():
+		case f.Names != nil && !f.Names[0].IsExported():
 			continue
 		}
-		text, inner := typeName(f.Type)
-		path := prefix + name + strings.Repeat("[]", dimensions(f.Type))
+		path := prefix + name
+		for of := text; strings.HasPrefix(of, "array of "); of = of[len("array of "):] {
+			path += "[]"
+		}
 		if strings.Contains(options, "omit") {
 			text += ", optional"
 		}
-		comment := d.of(t, s, f.Name)
-		first, repeated := seen[inner]
+		comment := strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
+		first, repeated := seen[inner.StructType]
 		if repeated {
 			comment = strings.TrimPrefix(comment+"; fields as in `"+first+"`", "; ")
 		}
 		fmt.Fprintf(page, "| `%s` | %s | %s |\n", path, text, strings.ReplaceAll(comment, "|", `\|`))
-		if inner != nil && !repeated {
-			seen[inner] = path
+		if inner.StructType != nil && !repeated {
+			seen[inner.StructType] = path
 			d.write(t, page, inner, path+".", seen)
 		}
 	}
 }
 
-// dimensions returns how many list types a type is nested in.
-func dimensions(t reflect.Type) int {
-	switch {
-	case t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
-		return 0
-	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
-		return 1 + dimensions(t.Elem())
-	}
-	return 0
-}
-
-func embedded(t reflect.Type) reflect.Type {
-	if t.Kind() == reflect.Pointer {
-		return t.Elem()
-	}
-	return t
-}
-
-// typeName returns a type in JSON terms, and the struct whose fields follow.
-func typeName(t reflect.Type) (name string, inner reflect.Type) {
-	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-		return "string", nil
-	}
-	if t.Implements(reflect.TypeFor[json.Marshaler]()) {
-		return "value", nil
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return typeName(t.Elem())
-	case reflect.Slice, reflect.Array:
-		name, inner = typeName(t.Elem())
+// typed returns a type in JSON terms, and the struct whose fields follow.
+func (d declarations) typed(t *testing.T, of *declared, x ast.Expr) (name string, inner object) {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return d.typed(t, of, x.X)
+	case *ast.ArrayType:
+		name, inner = d.typed(t, of, x.Elt)
 		return "array of " + name, inner
-	case reflect.Map:
-		name, inner = typeName(t.Elem())
+	case *ast.MapType:
+		name, inner = d.typed(t, of, x.Value)
 		return "object of " + name, inner
-	case reflect.Struct:
-		return "object", t
-	case reflect.Bool:
-		return "boolean", nil
-	case reflect.String:
-		return "string", nil
-	case reflect.Float32, reflect.Float64:
-		return "number", nil
-	case reflect.Interface:
-		return "value", nil
+	case *ast.StructType:
+		return "object", object{x, of}
+	case *ast.InterfaceType:
+		return "value", object{}
+	case *ast.SelectorExpr:
+		from := x.X.(*ast.Ident).Name
+		if from == "json" && x.Sel.Name == "RawMessage" {
+			return "value", object{}
+		}
+		if folder, ok := of.folders[from]; ok {
+			return d.typed(t, d.of(t, folder), x.Sel)
+		}
+	case *ast.Ident:
+		switch own := of.types[x.Name]; {
+		case of.writers[x.Name] != "":
+			return of.writers[x.Name], object{}
+		case own != nil:
+			return d.typed(t, of, own)
+		case x.Name == "any":
+			return "value", object{}
+		case x.Name == "bool":
+			return "boolean", object{}
+		case x.Name == "string":
+			return "string", object{}
+		case strings.HasPrefix(x.Name, "float"):
+			return "number", object{}
+		}
 	}
-	return "integer", nil
+	return "integer", object{}
 }
 
-// of returns the comment of a field, on one line.
-func (d fieldDocs) of(t *testing.T, s reflect.Type, field string) string {
-	if s.PkgPath() == "" {
-		return ""
+// of reads the source of a package.
+func (d declarations) of(t *testing.T, folder string) *declared {
+	if d[folder] != nil {
+		return d[folder]
 	}
-	if d[s.PkgPath()] == nil {
-		d[s.PkgPath()] = parseFields(t, packageFolder(s.PkgPath()))
-	}
-	return d[s.PkgPath()][s.Name()+"."+field]
-}
-
-// packageFolder returns the source folder of a package of this module.
-func packageFolder(path string) string {
-	const module = "github.com/etrun-go/etrun"
-	if path == "main" {
-		path = module + "/cmd/etrun"
-	}
-	return filepath.Join(root, strings.TrimPrefix(path, module))
-}
-
-// parseFields reads the comments of all fields of a package's structs.
-func parseFields(t *testing.T, folder string) map[string]string {
-	docs := map[string]string{}
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	p := &declared{make(map[string]ast.Expr), make(map[string]string), make(map[string]string)}
+	d[folder] = p
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,25 +235,27 @@ func parseFields(t *testing.T, folder string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok {
-				addFields(docs, spec)
-			}
-			return true
-		})
+		p.add(f)
 	}
-	return docs
+	return p
 }
 
-func addFields(docs map[string]string, spec *ast.TypeSpec) {
-	s, ok := spec.Type.(*ast.StructType)
-	if !ok {
-		return
-	}
-	for _, f := range s.Fields.List {
-		text := strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
-		for _, name := range f.Names {
-			docs[spec.Name.Name+"."+name.Name] = text
+func (p *declared) add(f *ast.File) {
+	for _, i := range f.Imports {
+		if path, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), "github.com/etrun-go/etrun"); ours {
+			p.folders[cmp.Or(i.Name, &ast.Ident{Name: filepath.Base(path)}).Name] = path
 		}
 	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			p.types[n.Name.Name] = n.Type
+		case *ast.FuncDecl:
+			if text := map[string]string{"MarshalJSON": "value", "MarshalText": "string"}[n.Name.Name]; text != "" && n.Recv != nil {
+				p.writers[strings.TrimPrefix(types.ExprString(n.Recv.List[0].Type), "*")] = text
+			}
+			return false
+		}
+		return true
+	})
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 )
 
 // record writes an ETRecord of a program with some instructions. Instruction i, and nodes with the debug handle i+1, are of the module m.i.
@@ -90,7 +88,7 @@ func TestCompareNamesLayers(t *testing.T) {
 	write(t, changed, copied)
 	var out, notes bytes.Buffer
 	code := run([]string{"compare", from, changed, "--layer", "--json", "--etrecord", record(t, 8)}, strings.NewReader(""), &out, &notes)
-	r := &compare.Report{}
+	r := &comparedReport{}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil || code != 6 || r.Layer == nil || r.Layer.First == nil {
 		t.Fatalf("exit code %d, %v, %s%s", code, err, out.String(), notes.String())
 	}

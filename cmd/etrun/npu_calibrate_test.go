@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -46,7 +45,7 @@ func readFile(t *testing.T, name string) []byte {
 
 // chainReference returns the real values of the stale outputs of chain/model.pte, computed from
 // the exact integers of its delegates, by name; and a file of them.
-func chainReference(t *testing.T, name string) (path string, want []npu.CalibratedEntry) {
+func chainReference(t *testing.T, name string) (path string, want []npuQuantization) {
 	t.Helper()
 	if err := json.Unmarshal(readFile(t, "chain/qparams.json"), &want); err != nil {
 		t.Fatal(err)
@@ -75,7 +74,7 @@ func TestCalibrate(t *testing.T) {
 			t.Fatalf("%s: exit code %d: %s", name, code, notes)
 		}
 		checkParts(t, "report", out, []string{"forward/0:0: scale 0.008502034470438957, zero point 6, from array ", ": 96 values, error at most 0.00 steps (root mean square 0.00), 0 clipped", "forward/3:1: "})
-		var got []npu.CalibratedEntry
+		var got []npuQuantization
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

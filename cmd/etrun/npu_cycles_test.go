@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 )
 
 func TestNPUCycles(t *testing.T) {
@@ -30,20 +28,19 @@ func TestNPUCycles(t *testing.T) {
 
 // Slow memory makes operations slower, and never faster.
 func TestNPUCyclesOfSlowMemory(t *testing.T) {
-	estimate := func(args ...string) npu.CyclesReport {
+	estimate := func(args ...string) npuCycles {
 		var out, notes bytes.Buffer
 		args = append([]string{"npu", "cycles", "../../testdata/ethosu/programs/digits.pte", "--json"}, args...)
 		if code := run(args, strings.NewReader(""), &out, &notes); code != 0 {
 			t.Fatalf("exit code %d: %s", code, notes.String())
 		}
-		var r npu.CyclesReport
+		var r struct{ Delegates []npuCycles }
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Delegates) != 1 {
 			t.Fatalf("got %+v, %v", r, err)
 		}
-		return r
+		return r.Delegates[0]
 	}
-	all, allSlow := estimate(), estimate("--memory", "constants=0.01", "--memory", "scratch=0.01")
-	fast, slow := all.Delegates[0], allSlow.Delegates[0]
+	fast, slow := estimate(), estimate("--memory", "constants=0.01", "--memory", "scratch=0.01")
 	if slow.Cycles < 10*fast.Cycles || slow.MACs != fast.MACs || slow.Use >= fast.Use {
 		t.Errorf("%g cycles, and %g on slow memory", fast.Cycles, slow.Cycles)
 	}

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/plan"
 )
 
 func TestPlan(t *testing.T) {
@@ -40,7 +38,7 @@ func TestPlanReport(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			var out, notes bytes.Buffer
 			args := strings.Fields("plan --json " + strings.ReplaceAll(c.args, "PTE", "../../testdata/pte"))
-			var r plan.Report
+			var r planned
 			if code := run(args, strings.NewReader(""), &out, &notes); code != 0 {
 				t.Fatalf("exit code %d, %s", code, notes.String())
 			}
@@ -59,7 +57,7 @@ func TestPlanReport(t *testing.T) {
 	}
 }
 
-func checkPlaces(t *testing.T, r *plan.Report) {
+func checkPlaces(t *testing.T, r *planned) {
 	t.Helper()
 	end := int64(0)
 	for i := range r.Storages {
@@ -86,10 +84,10 @@ func checkPlaces(t *testing.T, r *plan.Report) {
 	}
 }
 
-func aliveTogether(a, b *plan.Storage) bool { return !endsBefore(a, b) && !endsBefore(b, a) }
+func aliveTogether(a, b *storage) bool { return !endsBefore(a, b) && !endsBefore(b, a) }
 
 // endsBefore reports whether a ends before b begins.
-func endsBefore(a, b *plan.Storage) bool {
+func endsBefore(a, b *storage) bool {
 	return cmp.Or(cmp.Compare(a.Last, b.First), cmp.Compare(a.LastMoment, b.FirstMoment)) < 0
 }
 

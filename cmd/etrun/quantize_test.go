@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
@@ -240,7 +239,7 @@ func TestQuantizedLayers(t *testing.T) {
 			var out, notes bytes.Buffer
 			args := []string{"compare", files[0], files[1], "--input", filepath.Join(imageFolder(t, images, 1), "00.bin"), "--layer", "--json"}
 			code := run(args, strings.NewReader(""), &out, &notes)
-			var r compare.Report
+			var r comparedReport
 			must(t, json.Unmarshal(out.Bytes(), &r))
 			if code != 6 || r.Layer == nil || len(r.Layer.Nearest) < 8 || files[1] == to && len(r.Layer.Nearest) < r.Layer.Values-1 {
 				t.Fatalf("%s: exit code %d, %s%s, want all values beside others", scheme, code, out.String(), notes.String())

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/command/transcribe"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
 func TestBenchAudio(t *testing.T) {
@@ -18,7 +17,16 @@ func TestBenchAudio(t *testing.T) {
 		if code := run([]string{"bench", folder + name + "/model.pte", "--audio", folder + "speech.wav", "--duration", "1ms", "--json"}, nil, &out, &notes); code != 0 {
 			t.Fatalf("%s: %s", name, notes.String())
 		}
-		var r bench.SpeechReport
+		var r struct {
+			Family string
+			Runs   []struct {
+				Tokens int
+				Speed  float64       `json:"audio_s_per_s"`
+				First  stats.Summary `json:"first_token_ms"`
+				Took   stats.Summary `json:"took_ms"`
+			}
+			Process processBytes `json:"process_bytes"`
+		}
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Family != name || len(r.Runs) != 1 || r.Runs[0].Speed <= 0 || r.Runs[0].Tokens == 0 ||
 			r.Runs[0].First.P50 <= 0 || r.Runs[0].First.P50 > r.Runs[0].Took.P50 || r.Process.PeakResident == 0 {
 			t.Errorf("%s: %s, %v", name, out.String(), err)
@@ -83,7 +91,10 @@ func TestTranscribe(t *testing.T) {
 	}
 	final := 0
 	for d := json.NewDecoder(&lines); d.More(); {
-		var p transcribe.Spoken
+		var p struct {
+			Start, End float64
+			Final      bool
+		}
 		if err := d.Decode(&p); err != nil || p.End <= p.Start {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -96,7 +107,10 @@ func TestTranscribe(t *testing.T) {
 	}
 	var out bytes.Buffer
 	notes.Reset()
-	var r transcribe.Report
+	var r struct {
+		Family     string
+		Recordings []struct{ Words, Segments []any }
+	}
 	if code := run([]string{"transcribe", folder + "transducer/model.pte", "-a", folder + "speech.wav", "--json"}, nil, &out, &notes); code != 0 {
 		t.Fatal(notes.String())
 	}

@@ -28,7 +28,7 @@ type benchCommand struct {
 	language languageBench
 	audio    string // recording for a model of speech
 
-	report *Report
+	report *report
 }
 
 const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state. Two

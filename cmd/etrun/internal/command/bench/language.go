@@ -26,8 +26,8 @@ type languageBench struct {
 	session.PartFiles
 }
 
-// TextReport is the JSON object of bench --text.
-type TextReport struct {
+// textReport is the JSON object of bench --text.
+type textReport struct {
 	Schema      string         `json:"schema"`
 	Environment environment    `json:"environment"`
 	Interrupted bool           `json:"interrupted"`
@@ -94,7 +94,7 @@ func (l *languageBench) check(b *benchCommand, paths []string) error {
 // measureText measures a language model with each number of threads.
 func (b *benchCommand) measureText(ctx context.Context, path string) error {
 	b.language.Method = b.calls[0].Method
-	r := &TextReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(b.Version), Model: path}
+	r := &textReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(b.Version), Model: path}
 	var err error
 	for _, n := range b.threads {
 		o := b.Options
@@ -117,7 +117,7 @@ func (b *benchCommand) measureText(ctx context.Context, path string) error {
 }
 
 // measure measures all lengths with one number of threads.
-func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session.Options, r *TextReport) error {
+func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session.Options, r *textReport) error {
 	s, model, err := l.Open(ctx, r.Model, o)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 const encodings = 6
 
 // encode measures the encoders with the files of the flags.
-func (l *languageBench) encode(ctx context.Context, b *benchCommand, model *text.Model, threads int, r *TextReport) (parts []*text.Part, err error) {
+func (l *languageBench) encode(ctx context.Context, b *benchCommand, model *text.Model, threads int, r *textReport) (parts []*text.Part, err error) {
 	files, err := l.Read(ctx, b.MaxMemory())
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (l *languageBench) repeat(ctx context.Context, texts texts, prompt []int, p
 	return r, err
 }
 
-func (r *TextReport) print(b *benchCommand) {
+func (r *textReport) print(b *benchCommand) {
 	e := &r.Environment
 	fmt.Fprintf(b.Out, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), cli.Count(e.Processors, "processor", "processors"), e.LoadBefore)
 	fmt.Fprintf(b.Out, "%s: %s, at most %s a call; medians\n", cli.Printable(r.Model), cli.Count(r.Context, "position", "positions"), cli.Count(r.Chunk, "token", "tokens"))

@@ -14,8 +14,8 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
-// Report is the JSON object of bench.
-type Report struct {
+// report is the JSON object of bench.
+type report struct {
 	Schema      string        `json:"schema"`
 	Environment environment   `json:"environment"`
 	DurationS   float64       `json:"duration_s"`
@@ -55,8 +55,8 @@ type environment struct {
 	Backends   []machine.Backend `json:"backends"`
 }
 
-func newBenchReport(version string, p bench.Plan) *Report {
-	return &Report{Schema: "etrun.bench/1", Environment: newEnvironment(version), DurationS: p.Duration.Seconds(), Rate: p.Rate,
+func newBenchReport(version string, p bench.Plan) *report {
+	return &report{Schema: "etrun.bench/1", Environment: newEnvironment(version), DurationS: p.Duration.Seconds(), Rate: p.Rate,
 		Arms: []*arm{}, Comparisons: []comparison{}}
 }
 
@@ -92,7 +92,7 @@ func loadAverage() float64 {
 }
 
 // finish adds the figures of the end; err is the error that ended the measurement.
-func (r *Report) finish(err error) {
+func (r *report) finish(err error) {
 	r.Interrupted = err != nil
 	r.Environment.LoadAfter = loadAverage()
 	r.Process.PeakResident = int64(processStatus().VmHWM)
@@ -107,12 +107,12 @@ func liveHeap() int64 {
 }
 
 // measured reports whether the steady state was measured.
-func (r *Report) measured() bool {
+func (r *report) measured() bool {
 	return len(r.Arms) > 0 && r.Arms[0].Latency.N > 0
 }
 
 // compare adds the ratio of two arms.
-func (r *Report) compare(baseline, a *arm) {
+func (r *report) compare(baseline, a *arm) {
 	c := comparison{Arm: a.Name, Baseline: baseline.Name, Threads: [2]int{a.Threads, baseline.Threads},
 		Ratio: stats.Compare(baseline.Cells, a.Cells), Verdict: "not resolved"}
 	switch {

@@ -18,8 +18,8 @@ import (
 	"github.com/etrun-go/etrun/speech"
 )
 
-// SpeechReport is the JSON object of bench --audio.
-type SpeechReport struct {
+// speechReport is the JSON object of bench --audio.
+type speechReport struct {
 	Schema      string        `json:"schema"`
 	Environment environment   `json:"environment"`
 	Interrupted bool          `json:"interrupted"`
@@ -41,7 +41,7 @@ type speechRuns struct {
 
 // measureSpeech measures a model of speech on a recording, with each number of threads.
 func (b *benchCommand) measureSpeech(ctx context.Context, path string) error {
-	r := &SpeechReport{Schema: "etrun.bench.speech/1", Environment: newEnvironment(b.Version), Model: path}
+	r := &speechReport{Schema: "etrun.bench.speech/1", Environment: newEnvironment(b.Version), Model: path}
 	var err error
 	for _, n := range b.threads {
 		o := b.Options
@@ -81,7 +81,7 @@ func (b *benchCommand) recorded(ctx context.Context, rate int) ([]float32, error
 }
 
 // transcribe measures with one number of threads. The first run is not counted.
-func (b *benchCommand) transcribe(ctx context.Context, o *session.Options, r *SpeechReport) error {
+func (b *benchCommand) transcribe(ctx context.Context, o *session.Options, r *speechReport) error {
 	s, err := session.Open(ctx, r.Model, o)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (b *benchCommand) transcribe(ctx context.Context, o *session.Options, r *Sp
 	return err
 }
 
-func (r *SpeechReport) print(b *benchCommand) {
+func (r *speechReport) print(b *benchCommand) {
 	e := &r.Environment
 	fmt.Fprintf(b.Out, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), cli.Count(e.Processors, "processor", "processors"), e.LoadBefore)
 	fmt.Fprintf(b.Out, "%s: %s, %s of sound; medians\n", cli.Printable(r.Model), r.Family, duration.FormatMS(1000*r.Seconds))

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-func (r *Report) print(w io.Writer) {
+func (r *report) print(w io.Writer) {
 	e := &r.Environment
 	fmt.Fprintf(w, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), cli.Count(e.Processors, "processor", "processors"), e.LoadBefore)
 	for _, a := range r.Arms {
@@ -51,7 +51,7 @@ func (a *arm) print(w io.Writer) {
 }
 
 // printStages writes the stages of the loads as a table with a column for each arm.
-func (r *Report) printStages(w io.Writer) {
+func (r *report) printStages(w io.Writer) {
 	var names []string
 	for _, a := range r.Arms {
 		for _, s := range a.Stages {
@@ -96,7 +96,7 @@ func (c *comparison) print(w io.Writer) {
 // writeBenchstat writes a line for each cell, which benchstat treats as one measurement,
 // and one line each for load and first run of each arm. The key /arm names the arm, for
 // benchstat -col /arm.
-func (r *Report) writeBenchstat(out io.Writer) error {
+func (r *report) writeBenchstat(out io.Writer) error {
 	w := benchfmt.NewWriter(out)
 	config := []benchfmt.Config{}
 	for _, c := range [][2]string{{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH}, {"cpu", r.Environment.CPU},

@@ -18,7 +18,7 @@ import (
 
 // withArchive compares outputs, and with --layer the results of instructions, with the
 // arrays of --against. Outputs that are not arrays, such as text, are skipped, with a note.
-func (p *compareCommand) withArchive(ctx context.Context, r *Report, a *side) error {
+func (p *compareCommand) withArchive(ctx context.Context, r *report, a *side) error {
 	arrays, err := p.readKept(ctx, a.InputLimit())
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (p *compareCommand) readKept(ctx context.Context, limit int64) ([]*npy.Arra
 }
 
 // addNamed compares the outputs of a call with their arrays, and deletes these from named.
-func (p *compareCommand) addNamed(r *Report, k int, st *session.Step, outputs []*tensor.Value, named map[string]*npy.Array) error {
+func (p *compareCommand) addNamed(r *report, k int, st *session.Step, outputs []*tensor.Value, named map[string]*npy.Array) error {
 	wants := make([]*tensor.Value, len(outputs))
 	for i, got := range outputs {
 		name := output.ArrayName(k, i)

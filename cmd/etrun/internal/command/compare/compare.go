@@ -96,8 +96,8 @@ func New(a *cli.App) *cobra.Command {
 	return c
 }
 
-// Report is the JSON object of compare.
-type Report struct {
+// report is the JSON object of compare.
+type report struct {
 	Schema  string          `json:"schema"`
 	A       string          `json:"a"`
 	B       string          `json:"b"`
@@ -143,7 +143,7 @@ func (p *compareCommand) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	defer a.close()
-	r := &Report{Schema: "etrun.compare/1", A: paths[0], ATol: p.tolerance.Abs, RTol: p.tolerance.Rel, Outputs: []comparedValue{}}
+	r := &report{Schema: "etrun.compare/1", A: paths[0], ATol: p.tolerance.Abs, RTol: p.tolerance.Rel, Outputs: []comparedValue{}}
 	if p.against != "" {
 		r.A, r.B = p.against, paths[0]
 		err = p.withArchive(ctx, r, a)
@@ -223,7 +223,7 @@ func (a *side) stop() {
 }
 
 // withProgram compares a's outputs with those of another program, on a's inputs.
-func (p *compareCommand) withProgram(ctx context.Context, r *Report, a *side, path string) error {
+func (p *compareCommand) withProgram(ctx context.Context, r *report, a *side, path string) error {
 	o, err := p.With(strings.Fields(p.vs))
 	if err != nil {
 		return session.Usage("--vs: %w", err)
@@ -289,7 +289,7 @@ func delayed(ctx context.Context, d time.Duration) (context.Context, context.Can
 }
 
 // add compares the outputs of a call with the expected ones, nil for any.
-func (p *compareCommand) add(r *Report, k int, st *session.Step, wants []*tensor.Value) error {
+func (p *compareCommand) add(r *report, k int, st *session.Step, wants []*tensor.Value) error {
 	outputs, err := st.Outputs()
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func (p *compareCommand) add(r *Report, k int, st *session.Step, wants []*tensor
 	return nil
 }
 
-func (p *compareCommand) report(r *Report) error {
+func (p *compareCommand) report(r *report) error {
 	if p.special && p.native {
 		p.Say(diff.SpecialNote)
 	}

@@ -46,21 +46,21 @@ func twoPrograms(c *cobra.Command, args []string) error {
 type differ struct {
 	*cli.App
 	session.Options
-	report Report
+	report report
 	method string // current method, empty for the program
 }
 
-// Report is the JSON object of diff.
-type Report struct {
+// report is the JSON object of diff.
+type report struct {
 	Schema      string       `json:"schema"`
 	A           string       `json:"a"`
 	B           string       `json:"b"`
 	Same        bool         `json:"same"`
-	Differences []Difference `json:"differences"`
+	Differences []difference `json:"differences"`
 }
 
-// Difference is one item in two programs; an empty side means that it is missing there.
-type Difference struct {
+// difference is one item in two programs; an empty side means that it is missing there.
+type difference struct {
 	Section string `json:"section"`
 	Method  string `json:"method,omitempty"`
 	Item    string `json:"item"`
@@ -83,7 +83,7 @@ const (
 )
 
 func (d *differ) add(section, item, a, b, detail string) {
-	d.report.Differences = append(d.report.Differences, Difference{section, d.method, item, a, b, detail})
+	d.report.Differences = append(d.report.Differences, difference{section, d.method, item, a, b, detail})
 }
 
 // texts adds a difference unless two texts are equal.
@@ -94,7 +94,7 @@ func (d *differ) texts(section, item, a, b string) {
 }
 
 func (d *differ) run(ctx context.Context, paths []string) error {
-	d.report = Report{Schema: "etrun.diff/1", A: paths[0], B: paths[1], Differences: []Difference{}}
+	d.report = report{Schema: "etrun.diff/1", A: paths[0], B: paths[1], Differences: []difference{}}
 	var programs [2]*session.Session
 	for i, path := range paths {
 		s, err := session.Open(ctx, path, &d.Options)

@@ -20,17 +20,17 @@ import (
 // maxText is the maximum length of the texts on standard input, in bytes.
 const maxText = 16 << 20
 
-// Report is the JSON object of embed.
-type Report struct {
-	Schema     string   `json:"schema"`
-	Dimensions int      `json:"dimensions"`
-	Pooling    string   `json:"pooling"` // mean, cls, last or none
-	Normalized bool     `json:"normalized"`
-	Vectors    []Vector `json:"vectors"`
+// report is the JSON object of embed.
+type report struct {
+	Schema     string       `json:"schema"`
+	Dimensions int          `json:"dimensions"`
+	Pooling    string       `json:"pooling"` // mean, cls, last or none
+	Normalized bool         `json:"normalized"`
+	Vectors    []textVector `json:"vectors"`
 }
 
-// Vector is the vector of a text.
-type Vector struct {
+// textVector is the vector of a text.
+type textVector struct {
 	Text   string    `json:"text"`
 	Tokens int       `json:"tokens"` // with control tokens
 	Vector []float32 `json:"vector"`
@@ -162,14 +162,14 @@ func (e *embedCommand) encode(model *text.Embedder, s string) ([]int, error) {
 // embed computes the vectors and writes them.
 func (e *embedCommand) embed(ctx context.Context, model *text.Embedder, texts []string) error {
 	info := model.Info()
-	report := Report{Schema: "etrun.embed/1", Dimensions: info.Dimensions,
-		Pooling: string(info.Pooling), Normalized: info.Normalize, Vectors: []Vector{}}
+	result := report{Schema: "etrun.embed/1", Dimensions: info.Dimensions,
+		Pooling: string(info.Pooling), Normalized: info.Normalize, Vectors: []textVector{}}
 	for i, s := range texts {
 		tokens, err := e.encode(model, s)
 		if err == nil {
 			err = model.EmbedTokens(ctx, [][]int{tokens}, func(vector []float32) error {
 				if e.JSON {
-					report.Vectors = append(report.Vectors, Vector{s, len(tokens), append([]float32{}, vector...)})
+					result.Vectors = append(result.Vectors, textVector{s, len(tokens), append([]float32{}, vector...)})
 					return nil
 				}
 				line, err := json.Marshal(vector)
@@ -182,7 +182,7 @@ func (e *embedCommand) embed(ctx context.Context, model *text.Embedder, texts []
 		}
 	}
 	if e.JSON {
-		return e.WriteJSON(report)
+		return e.WriteJSON(result)
 	}
 	return nil
 }

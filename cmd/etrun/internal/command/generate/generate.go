@@ -219,8 +219,8 @@ func (g *generateCommand) report(w *textWriter, prompt []int, end text.Piece, er
 	return err
 }
 
-func newGenerateReport(g *generateCommand, w *textWriter, prompt []int, end text.Piece) *Report {
-	r := &Report{Schema: "etrun.generate/1", Model: g.path, Tokenizer: g.Tokenizer, Seed: g.Seed, Threads: g.model.Program().Threads(),
+func newGenerateReport(g *generateCommand, w *textWriter, prompt []int, end text.Piece) *report {
+	r := &report{Schema: "etrun.generate/1", Model: g.path, Tokenizer: g.Tokenizer, Seed: g.Seed, Threads: g.model.Program().Threads(),
 		Context: g.model.Info().Context, LoadMS: stats.MS(g.load), Prompt: text.WithoutDigests(prompt), Text: w.text.String(), Tokens: w.tokens,
 		Finish: end.Finish, Stats: newTextStats(&end.Stats)}
 	if r.Tokens == nil {

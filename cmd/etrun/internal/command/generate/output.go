@@ -124,8 +124,8 @@ var finishWords = map[text.Finish]string{
 // finishError is the end of a text by an error.
 const finishError text.Finish = "error"
 
-// Report is the JSON object of generate.
-type Report struct {
+// report is the JSON object of generate.
+type report struct {
 	Schema    string        `json:"schema"`
 	Model     string        `json:"model"`
 	Tokenizer string        `json:"tokenizer,omitempty"`

@@ -27,11 +27,11 @@ type npuCalibrate struct {
 	file      string // for the quantizations, or empty
 
 	values *calibrate.Reference
-	report CalibrateReport
+	report calibrateReport
 }
 
-// CalibrateReport is the JSON object of npu calibrate.
-type CalibrateReport struct {
+// calibrateReport is the JSON object of npu calibrate.
+type calibrateReport struct {
 	Schema  string             `json:"schema"`
 	Model   string             `json:"model"`
 	Outputs []calibratedOutput `json:"outputs"`
@@ -40,7 +40,7 @@ type CalibrateReport struct {
 
 // calibratedOutput is one output with the source of its quantization.
 type calibratedOutput struct {
-	CalibratedEntry
+	calibratedEntry
 	Array    string  `json:"array,omitempty"` // array of the reference
 	By       string  `json:"by,omitempty"`    // caller or operator that states it, if no array was fitted
 	Values   int     `json:"values,omitempty"`
@@ -51,8 +51,8 @@ type calibratedOutput struct {
 	note string
 }
 
-// CalibratedEntry is an entry of a file for --qparams.
-type CalibratedEntry struct {
+// calibratedEntry is an entry of a file for --qparams.
+type calibratedEntry struct {
 	Method    string  `json:"method"`
 	Delegate  int     `json:"delegate"`
 	Output    int     `json:"output"`
@@ -83,7 +83,7 @@ func newNPUCalibrate(a *cli.App) *cobra.Command {
 }
 
 func (n *npuCalibrate) run(ctx context.Context, path string) error {
-	n.report = CalibrateReport{Schema: "etrun.npu-calibrate/1", Model: path}
+	n.report = calibrateReport{Schema: "etrun.npu-calibrate/1", Model: path}
 	if n.reference == "" {
 		return session.Usage("--reference is missing")
 	}
@@ -139,13 +139,13 @@ func (n *npuCalibrate) measure(ctx context.Context, path string) error {
 
 // output finds the quantization of a stale output, once.
 func (n *npuCalibrate) output(c *ethosu.Calibration) (delegate.Quantization, error) {
-	entry := CalibratedEntry{Method: c.Method, Delegate: c.Delegate, Output: c.Output}
+	entry := calibratedEntry{Method: c.Method, Delegate: c.Delegate, Output: c.Output}
 	if i := slices.IndexFunc(n.report.Outputs, func(o calibratedOutput) bool {
 		return o.Method == c.Method && o.Delegate == c.Delegate && o.Output == c.Output
 	}); i >= 0 {
 		return n.report.Outputs[i].quantization(), nil
 	}
-	out := calibratedOutput{CalibratedEntry: entry}
+	out := calibratedOutput{calibratedEntry: entry}
 	fit, name, found, err := n.values.Fit(c)
 	if !found && c.Known == nil {
 		fit, name, err = n.values.Search(c)
@@ -200,9 +200,9 @@ func (n *npuCalibrate) check(ctx context.Context, path string) error {
 
 // write writes the file, or to standard output without one, and reports the results.
 func (n *npuCalibrate) write(file *output.File) error {
-	entries := make([]CalibratedEntry, len(n.report.Outputs))
+	entries := make([]calibratedEntry, len(n.report.Outputs))
 	for i, o := range n.report.Outputs {
-		entries[i] = o.CalibratedEntry
+		entries[i] = o.calibratedEntry
 	}
 	text, err := json.MarshalIndent(entries, "", " ")
 	if err != nil {
@@ -229,7 +229,7 @@ func (n *npuCalibrate) write(file *output.File) error {
 	return nil
 }
 
-func (r *CalibrateReport) print(w io.Writer) {
+func (r *calibrateReport) print(w io.Writer) {
 	for i := range r.Outputs {
 		o := &r.Outputs[i]
 		fmt.Fprintf(w, "%s/%d:%d: scale %v, zero point %d, ", cli.Printable(o.Method), o.Delegate, o.Output, o.Scale, o.ZeroPoint)

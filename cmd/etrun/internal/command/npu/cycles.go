@@ -106,7 +106,7 @@ func (n *npuCycles) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
-	r := CyclesReport{Schema: "etrun.cycles/1", Model: path, Delegates: []delegateCycles{}}
+	r := cyclesReport{Schema: "etrun.cycles/1", Model: path, Delegates: []delegateCycles{}}
 	err = Each(s, func(method string, k int, payload []byte) error {
 		d, err := n.estimate(payload, s)
 		d.Method, d.Delegate = method, k

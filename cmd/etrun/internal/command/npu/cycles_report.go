@@ -15,8 +15,8 @@ import (
 	"github.com/etrun-go/etrun/internal/duration"
 )
 
-// CyclesReport is the JSON object of npu cycles. All figures are estimates.
-type CyclesReport struct {
+// cyclesReport is the JSON object of npu cycles. All figures are estimates.
+type cyclesReport struct {
 	Schema    string           `json:"schema"`
 	Model     string           `json:"model"`
 	Delegates []delegateCycles `json:"delegates"`

@@ -91,7 +91,7 @@ func summarize(ctx context.Context, a *cli.App, o *session.Options, path string)
 		return err
 	}
 	if a.JSON {
-		return a.WriteJSON(SummaryReport{"etrun.disasm.summary/1", path, list})
+		return a.WriteJSON(summaryReport{"etrun.disasm.summary/1", path, list})
 	}
 	for _, d := range list {
 		fmt.Fprintf(a.Out, "method %s, delegate %d, %s: %s, about %.0f cycles\n%s\n", cli.Printable(d.Method), d.Delegate, d.NPU,
@@ -110,15 +110,15 @@ type npuListing struct {
 	Lines    []string `json:"lines"`
 }
 
-// DisasmReport is the JSON object of npu disasm.
-type DisasmReport struct {
+// disasmReport is the JSON object of npu disasm.
+type disasmReport struct {
 	Schema    string       `json:"schema"`
 	Model     string       `json:"model"`
 	Delegates []npuListing `json:"delegates"`
 }
 
-// SummaryReport is the JSON object of npu disasm --summary.
-type SummaryReport struct {
+// summaryReport is the JSON object of npu disasm --summary.
+type summaryReport struct {
 	Schema    string            `json:"schema"`
 	Model     string            `json:"model"`
 	Delegates []delegateSummary `json:"delegates"`
@@ -126,7 +126,7 @@ type SummaryReport struct {
 
 func writeListings(a *cli.App, path string, listings []npuListing) error {
 	if a.JSON {
-		return a.WriteJSON(DisasmReport{"etrun.disasm/1", path, listings})
+		return a.WriteJSON(disasmReport{"etrun.disasm/1", path, listings})
 	}
 	out := bufio.NewWriter(a.Out)
 	for _, l := range listings {

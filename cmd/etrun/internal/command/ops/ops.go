@@ -17,14 +17,14 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// Report is the JSON object of ops.
-type Report struct {
+// report is the JSON object of ops.
+type report struct {
 	Schema    string `json:"schema"`
-	Operators []Row  `json:"operators"`
+	Operators []row  `json:"operators"`
 }
 
-// Row is one row of the operator table.
-type Row struct {
+// row is one row of the operator table.
+type row struct {
 	Name   string `json:"name"`
 	Schema string `json:"schema"`
 	DTypes string `json:"dtypes"`
@@ -59,7 +59,7 @@ func New(a *cli.App) *cobra.Command {
 				return noOperator(part)
 			}
 			if a.JSON {
-				return a.WriteJSON(Report{"etrun.ops/1", rows})
+				return a.WriteJSON(report{"etrun.ops/1", rows})
 			}
 			for _, r := range rows {
 				r.print(a.Out)
@@ -72,7 +72,7 @@ func New(a *cli.App) *cobra.Command {
 
 // print writes the operator's name with its contract, and below it the arguments as in
 // ATen.
-func (r *Row) print(w io.Writer) {
+func (r *row) print(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s; %s\n", r.Name, r.Family, r.DTypes)
 	fmt.Fprintf(w, "    %s\n", strings.TrimPrefix(r.Schema, r.Name))
 	if r.Note != "" {
@@ -98,11 +98,11 @@ func noOperator(part string) error {
 }
 
 // operators lists the operators whose name contains part, by name.
-func operators(part string) ([]Row, error) {
+func operators(part string) ([]row, error) {
 	set := etrun.DefaultOperators()
 	names := set.Names()
 	slices.Sort(names)
-	rows := []Row{}
+	rows := []row{}
 	for _, name := range names {
 		if !strings.Contains(name, part) {
 			continue
@@ -111,7 +111,7 @@ func operators(part string) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, Row{name, op.Schema, op.DTypes, op.Family.String(), op.Note})
+		rows = append(rows, row{name, op.Schema, op.DTypes, op.Family.String(), op.Note})
 	}
 	return rows, nil
 }

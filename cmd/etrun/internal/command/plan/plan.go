@@ -27,11 +27,11 @@ type planCommand struct {
 	method, svg, html string
 }
 
-// Report is the JSON object of plan. Sizes and offsets are in bytes. Lifetimes are in
+// report is the JSON object of plan. Sizes and offsets are in bytes. Lifetimes are in
 // instructions; -1 is before the first, when inputs are set. A call of a delegate may have several
 // moments, and storages that are alive in different ones may share bytes. A storage that is never
 // used ends before it begins.
-type Report struct {
+type report struct {
 	Schema     string     `json:"schema"`
 	Model      string     `json:"model"`
 	Method     string     `json:"method"`
@@ -42,13 +42,13 @@ type Report struct {
 	LowerBound int64      `json:"lower_bound"`
 	StateBytes int64      `json:"state_bytes"`
 	Steps      int        `json:"instructions"`
-	Storages   []Storage  `json:"storages"`
-	Conflicts  []Conflict `json:"conflicts"`
+	Storages   []storage  `json:"storages"`
+	Conflicts  []conflict `json:"conflicts"`
 }
 
-// Storage is one row: a storage, or a block of a delegate's working memory, which has no
+// storage is one row: a storage, or a block of a delegate's working memory, which has no
 // values. An offset is absent if the plan does not place it.
-type Storage struct {
+type storage struct {
 	Values      []int  `json:"values"` // none of scratch
 	Name        string `json:"name,omitempty"`
 	Kind        string `json:"kind"` // activation, input, state, constant, heap, folded; scratch of a delegate
@@ -66,8 +66,8 @@ type Storage struct {
 	alive string // lifetime as text
 }
 
-// Conflict is two storages that are alive at once and share bytes.
-type Conflict struct {
+// conflict is two storages that are alive at once and share bytes.
+type conflict struct {
 	A     []int `json:"a"` // values
 	B     []int `json:"b"`
 	Arena int   `json:"arena"`
@@ -133,11 +133,11 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 	return r.print(p.App)
 }
 
-func reportPlan(path string, m *etrun.Method) *Report {
+func reportPlan(path string, m *etrun.Method) *report {
 	mp := m.Report().Plan
-	r := &Report{Schema: "etrun.plan/1", Model: path, Method: m.Name(), InUse: mp.Source, FileBytes: mp.File.Size(),
+	r := &report{Schema: "etrun.plan/1", Model: path, Method: m.Name(), InUse: mp.Source, FileBytes: mp.File.Size(),
 		FileWhole: mp.File.Whole, OwnBytes: mp.Own.Size(), LowerBound: mp.LowerBound, StateBytes: mp.StateBytes,
-		Steps: len(mp.Method.Steps), Storages: []Storage{}, Conflicts: []Conflict{}}
+		Steps: len(mp.Method.Steps), Storages: []storage{}, Conflicts: []conflict{}}
 	for i := range mp.Method.Storages {
 		if len(mp.Method.Storages[i].Values) > 0 {
 			r.Storages = append(r.Storages, reportStorage(mp, i))
@@ -151,15 +151,15 @@ func reportPlan(path string, m *etrun.Method) *Report {
 	}
 	for _, c := range mp.Conflicts {
 		a, b := mp.Method.Storages[c.A].Values, mp.Method.Storages[c.B].Values
-		r.Conflicts = append(r.Conflicts, Conflict{a, b, c.Arena, c.Lo, c.Hi, c.Step})
+		r.Conflicts = append(r.Conflicts, conflict{a, b, c.Arena, c.Lo, c.Hi, c.Step})
 	}
 	return r
 }
 
-func reportStorage(mp *plan.Memory, i int) Storage {
+func reportStorage(mp *plan.Memory, i int) storage {
 	s := &mp.Method.Storages[i]
 	value := mp.Method.Values[s.Values[0]].Tensor
-	r := Storage{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
+	r := storage{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
 		Type: value.DType.String() + " " + tensor.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes}
 	switch {
 	case s.Last < s.First:
@@ -174,8 +174,8 @@ func reportStorage(mp *plan.Memory, i int) Storage {
 }
 
 // reportBlock reports item i of the plan, a block of a delegate's working memory.
-func reportBlock(mp *plan.Memory, i, d int) Storage {
-	r := Storage{Values: []int{}, Name: fmt.Sprintf("delegate %d", d), Kind: "scratch", Bytes: mp.Items[i].Bytes}
+func reportBlock(mp *plan.Memory, i, d int) storage {
+	r := storage{Values: []int{}, Name: fmt.Sprintf("delegate %d", d), Kind: "scratch", Bytes: mp.Items[i].Bytes}
 	r.setLife(mp, mp.Items[i].First, mp.Items[i].Last)
 	r.setPlaces(mp, i)
 	return r
@@ -195,14 +195,14 @@ func start(mp *plan.Memory, step int) int {
 }
 
 // setLife sets the lifetime, from one moment of the plan to another.
-func (r *Storage) setLife(mp *plan.Memory, first, last int) {
+func (r *storage) setLife(mp *plan.Memory, first, last int) {
 	from, to := timeline.MomentOf(mp, first), timeline.MomentOf(mp, last)
 	r.First, r.FirstMoment, r.Last, r.LastMoment = from.Step, from.Index, to.Step, to.Index
 	r.alive = from.String() + "–" + to.String()
 }
 
 // setPlaces sets the offsets of item i in both plans.
-func (r *Storage) setPlaces(mp *plan.Memory, i int) {
+func (r *storage) setPlaces(mp *plan.Memory, i int) {
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
 		r.FileArena, r.FileOffset = &at.Arena, &at.Offset
@@ -223,7 +223,7 @@ func storageName(m *ir.Method, s *ir.Storage) string {
 	return ""
 }
 
-func (r *Report) print(a *cli.App) error {
+func (r *report) print(a *cli.App) error {
 	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "method %q: %s\n", r.Method, cli.Count(r.Steps, "instruction", "instructions"))
 	fmt.Fprintln(t, "values\tkind\ttype\tbytes\talive\tfile\town\tname")
@@ -269,7 +269,7 @@ func place(offset *int64) string {
 	return fmt.Sprint(*offset)
 }
 
-func filePlace(s *Storage) string {
+func filePlace(s *storage) string {
 	if s.FileArena != nil && *s.FileArena > 0 {
 		return fmt.Sprintf("%d:%d", *s.FileArena, *s.FileOffset)
 	}

@@ -19,16 +19,16 @@ import (
 // maxText is the maximum length of a text on standard input, in bytes.
 const maxText = 16 << 20
 
-// Report is the JSON object of tokenize.
-type Report struct {
+// report is the JSON object of tokenize.
+type report struct {
 	Schema string  `json:"schema"`
 	Text   string  `json:"text"`
 	Count  int     `json:"count"`
-	Tokens []Token `json:"tokens"`
+	Tokens []token `json:"tokens"`
 }
 
-// Token is a token of a text.
-type Token struct {
+// token is a token of a text.
+type token struct {
 	ID   int    `json:"id"`
 	Text string `json:"text"` // its bytes, in which those that are not UTF-8 are replaced; control tokens have none
 }
@@ -140,17 +140,17 @@ func (t *tokenizeCommand) write(tok tokenizer.Tokenizer, ids []int) error {
 	if err != nil {
 		return err
 	}
-	report := Report{Schema: "etrun.tokenize/1", Text: s, Count: len(ids), Tokens: []Token{}}
+	result := report{Schema: "etrun.tokenize/1", Text: s, Count: len(ids), Tokens: []token{}}
 	if t.JSON || t.pieces {
-		if report.Tokens, err = pieces(tok, ids); err != nil {
+		if result.Tokens, err = pieces(tok, ids); err != nil {
 			return err
 		}
 	}
 	switch {
 	case t.JSON:
-		return t.WriteJSON(report)
+		return t.WriteJSON(result)
 	case t.pieces:
-		for _, p := range report.Tokens {
+		for _, p := range result.Tokens {
 			fmt.Fprintf(t.Out, "%d\t%q\n", p.ID, p.Text)
 		}
 	case t.decode:
@@ -165,14 +165,14 @@ func (t *tokenizeCommand) write(tok tokenizer.Tokenizer, ids []int) error {
 }
 
 // pieces returns the texts of tokens.
-func pieces(tok tokenizer.Tokenizer, ids []int) ([]Token, error) {
-	list := make([]Token, len(ids))
+func pieces(tok tokenizer.Tokenizer, ids []int) ([]token, error) {
+	list := make([]token, len(ids))
 	var b []byte
 	var errs []error
 	for i, id := range ids {
 		var err error
 		b, err = tok.Append(b[:0], id)
-		list[i], errs = Token{id, strings.ToValidUTF8(string(b), "�")}, append(errs, err)
+		list[i], errs = token{id, strings.ToValidUTF8(string(b), "�")}, append(errs, err)
 	}
 	return list, errors.Join(errs...)
 }

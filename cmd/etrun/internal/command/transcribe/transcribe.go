@@ -21,27 +21,27 @@ import (
 	"github.com/etrun-go/etrun/speech"
 )
 
-// Report is the JSON object of transcribe.
-type Report struct {
+// report is the JSON object of transcribe.
+type report struct {
 	Schema     string      `json:"schema"`
 	Family     string      `json:"family"`
-	Recordings []Recording `json:"recordings"`
+	Recordings []recording `json:"recordings"`
 }
 
-// Recording is what was found in a file.
-type Recording struct {
+// recording is what was found in a file.
+type recording struct {
 	File          string    `json:"file"`
 	Seconds       float64   `json:"seconds"`
 	Language      string    `json:"language,omitempty"`
 	Text          string    `json:"text"`
-	Segments      []Segment `json:"segments"`
-	Words         []Word    `json:"words,omitempty"`
+	Segments      []segment `json:"segments"`
+	Words         []word    `json:"words,omitempty"`
 	Tokens        []int     `json:"tokens,omitempty"`
 	Probabilities []float32 `json:"probabilities,omitempty"` // of speech, for each frame
 }
 
-// Segment is a part of a recording.
-type Segment struct {
+// segment is a part of a recording.
+type segment struct {
 	Start   float64 `json:"start"` // seconds
 	End     float64 `json:"end"`
 	Text    string  `json:"text,omitempty"`
@@ -50,8 +50,8 @@ type Segment struct {
 	LogProb float64 `json:"avg_logprob,omitempty"`
 }
 
-// Word is a word with its times.
-type Word struct {
+// word is a word with its times.
+type word struct {
 	Word  string  `json:"word"`
 	Start float64 `json:"start"` // seconds
 	End   float64 `json:"end"`
@@ -158,18 +158,18 @@ func (t *command) run(ctx context.Context, path string) error {
 	if t.format == "srt" || t.format == "vtt" {
 		t.wanted.Times = t.wanted.Times || m.Info().Family == speech.Whisper
 	}
-	report := Report{Schema: "etrun.transcribe/1", Family: string(m.Info().Family), Recordings: []Recording{}}
+	result := report{Schema: "etrun.transcribe/1", Family: string(m.Info().Family), Recordings: []recording{}}
 	for _, file := range t.audio {
 		r, err := t.transcribe(ctx, m, file)
 		if err != nil {
 			return session.WithHint(fmt.Errorf("%s: %w", file, err))
 		}
 		if r != nil {
-			report.Recordings = append(report.Recordings, *r)
+			result.Recordings = append(result.Recordings, *r)
 		}
 	}
 	if t.JSON && !t.stream {
-		return t.WriteJSON(report)
+		return t.WriteJSON(result)
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (t *command) open(ctx context.Context, file string, rate int) (*opened, err
 const maxRecording = 1 << 30
 
 // transcribe reads a recording and writes what is in it.
-func (t *command) transcribe(ctx context.Context, m *speech.Model, file string) (*Recording, error) {
+func (t *command) transcribe(ctx context.Context, m *speech.Model, file string) (*recording, error) {
 	speakers, err := t.speaking(ctx, file)
 	if err != nil {
 		return nil, err
@@ -311,13 +311,13 @@ func (t *command) transcribe(ctx context.Context, m *speech.Model, file string) 
 	}
 	switch {
 	case t.JSON:
-		return recording(file, result.Duration.Seconds(), result), nil
+		return recorded(file, result.Duration.Seconds(), result), nil
 	case t.format == "srt":
 		err = speech.WriteSRT(t.Out, result.Segments)
 	case t.format == "vtt":
 		err = speech.WriteVTT(t.Out, result.Segments)
 	}
-	return &Recording{}, err
+	return &recording{}, err
 }
 
 // speaking returns who speaks when, nil without --speakers.
@@ -337,8 +337,8 @@ func (t *command) speaking(ctx context.Context, file string) ([]speech.Segment, 
 	return append([]speech.Segment{}, r.Segments...), nil
 }
 
-// Spoken is a line of --stream --json.
-type Spoken struct {
+// spoken is a line of --stream --json.
+type spoken struct {
 	Start float64 `json:"start"` // seconds
 	End   float64 `json:"end"`
 	Text  string  `json:"text"`
@@ -356,7 +356,7 @@ func (t *command) follow(ctx context.Context, m *speech.Model, from *opened) err
 		case err != nil:
 			return err
 		case t.JSON:
-			err = lines.Encode(Spoken{p.Start.Seconds(), p.End.Seconds(), text, p.Final})
+			err = lines.Encode(spoken{p.Start.Seconds(), p.End.Seconds(), text, p.Final})
 		case p.Final:
 			_, err = fmt.Fprintln(t.Out, text)
 		default:
@@ -384,19 +384,19 @@ func line(s *speech.Segment, times bool) string {
 	return text
 }
 
-// recording is a result as JSON.
-func recording(file string, length float64, t *speech.Transcript) *Recording {
-	r := &Recording{File: file, Seconds: length, Language: t.Language, Text: t.Text, Segments: []Segment{}, Tokens: t.Tokens, Probabilities: t.Probabilities}
+// recorded returns a result as JSON.
+func recorded(file string, length float64, t *speech.Transcript) *recording {
+	r := &recording{File: file, Seconds: length, Language: t.Language, Text: t.Text, Segments: []segment{}, Tokens: t.Tokens, Probabilities: t.Probabilities}
 	for i := range t.Segments {
 		s := &t.Segments[i]
-		x := Segment{Start: s.Start.Seconds(), End: s.End.Seconds(), Text: s.Text, Tokens: s.Tokens, LogProb: s.LogProb}
+		x := segment{Start: s.Start.Seconds(), End: s.End.Seconds(), Text: s.Text, Tokens: s.Tokens, LogProb: s.LogProb}
 		if s.Speaker >= 0 {
 			x.Speaker = &s.Speaker
 		}
 		r.Segments = append(r.Segments, x)
 	}
 	for _, w := range t.Words {
-		r.Words = append(r.Words, Word{w.Text, w.Start.Seconds(), w.End.Seconds()})
+		r.Words = append(r.Words, word{w.Text, w.Start.Seconds(), w.End.Seconds()})
 	}
 	return r
 }
