@@ -9,13 +9,13 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/internal/simd/simdtest"
 )
 
 // BenchmarkPeak measures products and convolutions of floats in the Go engine, on one thread and on two, as a share of the
 // fused multiply-adds that the processor computes at most, measured in the same run.
 func BenchmarkPeak(b *testing.B) {
-	if simd.MultiplyAdds(1) == 0 {
+	if simdtest.MultiplyAdds(1) == 0 {
 		b.Skip("needs vectors")
 	}
 	for _, s := range peakShapes {
@@ -96,7 +96,7 @@ func (s *peakShape) run(b *testing.B, threads int) {
 func peakRate() (best float64) {
 	for range 20 {
 		start := time.Now()
-		n := simd.MultiplyAdds(20_000)
+		n := simdtest.MultiplyAdds(20_000)
 		best = max(best, float64(n)/time.Since(start).Seconds())
 	}
 	return best

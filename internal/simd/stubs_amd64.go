@@ -468,14 +468,6 @@ func pReLULanes(n int, dst, a, b *float32)
 func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32)
 
 //go:noescape
-func peak16(n int)
-
-func peak4(n int) {}
-
-//go:noescape
-func peak8(n int)
-
-//go:noescape
 func placesLanes(n int, dst *int64, at *int32, start, step int)
 
 //go:noescape

@@ -454,13 +454,6 @@ func pReLULanes(n int, dst, a, b *float32)
 //go:noescape
 func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32)
 
-func peak16(n int) {}
-
-//go:noescape
-func peak4(n int)
-
-func peak8(n int) {}
-
 //go:noescape
 func placesLanes(n int, dst *int64, at *int32, start, step int)
 

@@ -363,12 +363,6 @@ func pReLULanes(n int, dst, a, b *float32) {}
 
 func packNibbles(n int, dst *uint8, step int, src *uint32, sums *int32) {}
 
-func peak16(n int) {}
-
-func peak4(n int) {}
-
-func peak8(n int) {}
-
 func placesLanes(n int, dst *int64, at *int32, start, step int) {}
 
 func quantize512Int8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int) {

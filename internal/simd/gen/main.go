@@ -56,7 +56,7 @@ func generate(dir string) (map[string][]byte, error) {
 		}
 	}
 	addRoutines(source, slices.Concat(
-		tileSets, peakSets, copySets, tapSets, windowSets, byRowsSets, sumRowsSets,
+		tileSets, copySets, tapSets, windowSets, byRowsSets, sumRowsSets,
 		rowDotSets, softmaxSets, interpolateSets, channelSets, transposeSets, winogradSets, dotSets, nibbleSets,
 		quantizeSets, quantizedSets, quantizedNeonSets, nibbleNeonSets, matrixSets, rowsNeonSets, float64NeonSets,
 		zipSets,
