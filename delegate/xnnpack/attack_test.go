@@ -41,6 +41,8 @@ type attack struct {
 	arena guard.Arena
 	count func(counter, n int)
 	packs bool // without a weights cache: the library packs weights in its own, guarded memory
+
+	runtimes int // of the library, not deleted
 }
 
 // Counters of attack.count for graphs, calls and outputs.
@@ -64,16 +66,26 @@ func newAttack(t testing.TB) *attack {
 		t.Logf("the library's memory is not guarded: %v", err)
 	}
 	a := &attack{lib: lib, count: func(int, int) {}}
-	create := lib.CreateRuntime
+	create, remove := lib.CreateRuntime, lib.DeleteRuntime
 	t.Cleanup(func() {
-		lib.CreateRuntime = create
+		lib.CreateRuntime, lib.DeleteRuntime = create, remove
 		xnnguard.Set(xnnguard.Options{})
 	})
 	lib.CreateRuntime = func(s xnn.Subgraph, cache xnn.WeightsCache, w xnn.Workspace, pool xnn.Threadpool, flags uint32, out *xnn.Runtime) xnn.Status {
 		if a.packs {
 			cache = 0
 		}
-		return create(s, cache, w, pool, flags, out)
+		status := create(s, cache, w, pool, flags, out)
+		if status == 0 {
+			a.runtimes++
+		}
+		return status
+	}
+	lib.DeleteRuntime = func(r xnn.Runtime) xnn.Status {
+		if r != 0 {
+			a.runtimes--
+		}
+		return remove(r)
 	}
 	return a
 }

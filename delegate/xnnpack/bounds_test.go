@@ -275,7 +275,7 @@ func (b *bounds) rounded(n *graph.Node, v int, e float64, exact bool) float64 {
 			most = max(most, b.magnitude(in))
 		}
 	}
-	if n.Type.Tag == graph.TagResizeBilinear2D || n.Type == &graph.ResizePlanesNode { // positions are computed in float32
+	if n.Type.Tag == graph.TagResizeBilinear2D || n.Type.Tag == graph.TagResizePlanes { // positions are computed in float32
 		in := b.shapes[n.In[0]]
 		e += 0x1p-20 * float64(max(in.Dim[1], in.Dim[2])) * most
 	}

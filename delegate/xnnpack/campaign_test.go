@@ -15,7 +15,6 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
@@ -54,8 +53,8 @@ func startGraphs(t *testing.T, p *campaign.Process) func(seed uint64) error {
 	a.count = p.Count
 	return func(seed uint64) error {
 		err := a.run(pool.mutantOf(seed), seed)
-		if n := len(native.Blocks.By); n != 0 && err == nil {
-			err = &campaign.Finding{Kind: "leak", Message: fmt.Sprint(n, " packed blocks are not freed")}
+		if a.runtimes != 0 && err == nil {
+			err = &campaign.Finding{Kind: "leak", Message: fmt.Sprint(a.runtimes, " runtimes are not deleted")}
 		}
 		return err
 	}

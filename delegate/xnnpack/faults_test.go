@@ -10,7 +10,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/internal/cases"
 )
 
@@ -145,11 +144,7 @@ func compareEngines(t *testing.T, list []graphtest.Sample) {
 // SkipFault skips a test of the native engine if the library computes its graph wrongly on this processor.
 func SkipFault(t testing.TB, err error) {
 	t.Helper()
-	if isFault(err) {
+	if graphtest.IsFault(err) {
 		t.Skip(err)
 	}
-}
-
-func isFault(err error) bool {
-	return errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), native.Wrongly)
 }

@@ -60,7 +60,8 @@ func (m *mutator) ready(n *graph.Node, s []graph.Shape) bool {
 
 // keepQuant copies the input's quantization to the output of a node that moves elements, mostly.
 func (m *mutator) keepQuant(n *graph.Node, v int) {
-	moves := slices.ContainsFunc(graph.MoveNodes, func(t graph.NodeType) bool { return t.Tag == n.Type.Tag }) || n.Type.Name == "MaxPooling2d"
+	name := n.Type.Name
+	moves := strings.HasPrefix(name, "Static") || strings.HasPrefix(name, "Concatenate") || name == "Copy" || name == "MaxPooling2d"
 	if x := &m.Graph.Values[n.In[0]]; moves && x.Datatype == m.Graph.Values[v].Datatype && m.R.IntN(16) > 0 {
 		m.Graph.Values[v].Quant = x.Quant
 		for _, in := range n.In[1:] {

@@ -17,9 +17,9 @@ import (
 // othersUse are the permissions that other users must not have on a folder's key.
 const othersUse = 0o077
 
-// Key is the name of the file with a folder's secret, and keyBytes its size.
+// keyName is the name of the file with a folder's secret, and keyBytes its size.
 const (
-	Key      = ".key"
+	keyName  = ".key"
 	keyBytes = 32
 )
 
@@ -72,7 +72,7 @@ func folderMark(ctx context.Context, folder *os.Root) (Mark, error) {
 
 // readKey reads a folder's secret, which other users must not be able to read or choose.
 func readKey(ctx context.Context, folder *os.Root) ([]byte, error) {
-	f, err := openfile.OpenIn(ctx, folder, Key, openfile.Rules{Limit: keyBytes})
+	f, err := openfile.OpenIn(ctx, folder, keyName, openfile.Rules{Limit: keyBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func readKey(ctx context.Context, folder *os.Root) ([]byte, error) {
 	}
 	key, err := f.ReadAll(func(n int) []byte { return make([]byte, n) })
 	if err == nil && len(key) != keyBytes {
-		err = fmt.Errorf("%s: %d bytes, want %d", Key, len(key), keyBytes)
+		err = fmt.Errorf("%s: %d bytes, want %d", keyName, len(key), keyBytes)
 	}
 	return key, err
 }
@@ -92,7 +92,7 @@ func writeKey(folder *os.Root) error {
 	key := make([]byte, keyBytes)
 	rand.Read(key)
 	return write(folder, 0o600, [][]byte{key}, func(hidden string) error {
-		if err := folder.Link(hidden, Key); !errors.Is(err, fs.ErrExist) {
+		if err := folder.Link(hidden, keyName); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil

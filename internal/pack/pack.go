@@ -133,7 +133,7 @@ func promote(seq []int, i int) {
 
 // Naive places every item after the previous one.
 func Naive(items []Item) Layout {
-	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "naive"}
+	l := Layout{Offsets: make([]int64, len(items)), Bound: lowerBound(items), Order: "naive"}
 	for i, it := range items {
 		l.Offsets[i] = it.up(l.Size)
 		l.Size = l.Offsets[i] + align(it.Bytes)
@@ -144,7 +144,7 @@ func Naive(items []Item) Layout {
 // inOrder places items in the order of their lives. An item has the offset of one of the same size and
 // alignment whose life has ended, or else an offset of its own.
 func inOrder(items []Item) Layout {
-	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "start"}
+	l := Layout{Offsets: make([]int64, len(items)), Bound: lowerBound(items), Order: "start"}
 	begins, ends := make([]int, len(items)), make([]int, len(items))
 	for i := range items {
 		begins[i], ends[i] = i, i
@@ -318,8 +318,8 @@ func (p *packer) neighbours(i int) []int32 {
 	return p.all
 }
 
-// LowerBound returns the largest number of bytes live at one step: no plan is smaller, whatever its alignment.
-func LowerBound(items []Item) int64 {
+// lowerBound returns the largest number of bytes live at one step: no plan is smaller, whatever its alignment.
+func lowerBound(items []Item) int64 {
 	_, _, least := profile(items)
 	return least
 }

@@ -21,7 +21,7 @@ func TestPackIsSafeAndTight(t *testing.T) {
 				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
 			}
 		}
-		bound := LowerBound(items)
+		bound := lowerBound(items)
 		if naive := Naive(items).Size; l.Size < bound || l.Size > naive {
 			t.Fatalf("round %d: size %d, want %d to %d", round, l.Size, bound, naive)
 		}
@@ -39,7 +39,7 @@ func TestPackManyAliveTogether(t *testing.T) {
 	if a, b, ok := overlap(items, l.Offsets); !ok {
 		t.Fatalf("items %d and %d overlap", a, b)
 	}
-	if bound := LowerBound(items); l.Size < bound || l.Size > bound+bound/4 {
+	if bound := lowerBound(items); l.Size < bound || l.Size > bound+bound/4 {
 		t.Errorf("size %d, lower bound %d", l.Size, bound)
 	}
 }
@@ -83,14 +83,14 @@ func TestPackChains(t *testing.T) {
 	if l := Pack(items); l.Size != 2048 {
 		t.Errorf("size %d, want 2048", l.Size)
 	}
-	if got := LowerBound(items); got != 2048 {
+	if got := lowerBound(items); got != 2048 {
 		t.Errorf("lower bound %d, want 2048", got)
 	}
 }
 
 func TestPackManyItemsIsNotQuadratic(t *testing.T) {
 	items := randomItems(rand.New(rand.NewPCG(3, 4)), 300_000, 1000)
-	if l := Pack(items); l.Size < LowerBound(items) {
+	if l := Pack(items); l.Size < lowerBound(items) {
 		t.Errorf("size %d below the lower bound", l.Size)
 	}
 }

@@ -24,7 +24,7 @@ func TestLowerBoundOfOtherPlans(t *testing.T) {
 				size = max(size, places[i].Offset+items[i].Bytes)
 			}
 		}
-		bound, most := pack.LowerBound(items), int64(0)
+		bound, most := pack.Pack(items).Bound, int64(0)
 		for step := -1; step <= 12; step++ {
 			sum := int64(0)
 			for _, it := range items {

@@ -21,8 +21,8 @@ var files embed.FS
 // Prefix is the path of the page's files; the page itself is at /.
 const Prefix = "/page/"
 
-// Policy is the content security policy: files and requests of this server only.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src blob:; connect-src 'self'; " +
+// policy is the content security policy: files and requests of this server only.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // types are the content types by extension.
@@ -72,7 +72,7 @@ func Serves(r *http.Request) bool {
 }
 
 func setHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", Policy)
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -25,14 +25,10 @@ func TestMain(m *testing.M) {
 
 // missingRows names the node types without a row, and the tags of rows without a type.
 func missingRows() (list []string) {
-	for tag := range types {
+	own := []int{graph.TagSiLU, graph.TagTable, graph.TagRearrange, graph.TagResizePlanes} // not of files
+	for tag, row := range types {
 		n := graph.NodeTypes[tag]
-		for _, own := range []*graph.NodeType{&graph.SiLUNode, &graph.TableNode, &graph.RearrangeNode, &graph.ResizePlanesNode} {
-			if own.Tag == uint8(tag) {
-				n = own
-			}
-		}
-		if (n != nil) != (types[tag].loop != nil) {
+		if (n != nil || slices.Contains(own, tag)) != (row.loop != nil) {
 			list = append(list, fmt.Sprint(tag, " ", n))
 		}
 	}

@@ -129,7 +129,7 @@ func TestFuseTables(t *testing.T) {
 func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 	t.Helper()
 	fused := mustCompile(t, g)
-	if n := len(fused.Graph.Nodes); n != 1 || fused.Graph.Nodes[0].Type != &graph.TableNode {
+	if n := len(fused.Graph.Nodes); n != 1 || fused.Graph.Nodes[0].Type.Tag != graph.TagTable {
 		t.Fatalf("%s: got %d nodes, want one table", name, n)
 	}
 	shapes, err := g.Declared()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/internal/cachefolder"
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
@@ -223,7 +222,7 @@ func TestPackedFileFolders(t *testing.T) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	check("below a file", filepath.Join(folder, cachefolder.Key, "below"), graph.NotKept)
+	check("below a file", filepath.Join(folder, ".key", "below"), graph.NotKept)
 	if err := os.Chmod(packedFile(t, folder), 0o646); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph.Gra
 	m.Node("StaticResizeBilinear2D", []int{x}, []int{r}, func(n *graph.Node) {
 		*graph.Params[graph.ResizeParams](n), n.Flags = graph.ResizeParams{Height: height, Width: width}, flags
 	})
-	m.Node("StaticTranspose", []int{r}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = graph.ToChannelsFirst })
+	m.Node("StaticTranspose", []int{r}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 3, 1, 2} })
 	if seen {
 		return m.Done(r, y)
 	}

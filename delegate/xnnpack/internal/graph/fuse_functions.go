@@ -24,8 +24,8 @@ func (g *Graph) FusedForGo(shapes []Shape, evaluate Evaluate) (*Graph, []Shape) 
 	return g, shapes
 }
 
-// SiLUNode is a node type of the Go engine only: elements multiplied by their sigmoids.
-var SiLUNode = NodeType{Tag: TagSiLU, Name: "SiLU", Check: unchecked, Shape: sameShape, InPlace: true,
+// siluNode is a node type of the Go engine only: elements multiplied by their sigmoids.
+var siluNode = NodeType{Tag: TagSiLU, Name: "SiLU", Check: unchecked, Shape: sameShape, InPlace: true,
 	Cost: transcendental}
 
 // silu replaces a product of a value and its sigmoid.
@@ -39,7 +39,7 @@ func (f *fuser) silu(n *Node) {
 			f.g.Values[n.Out[0]].Datatype != FP32 {
 			continue
 		}
-		n.Type, n.In, n.Params = &SiLUNode, []int{x}, nil
+		n.Type, n.In, n.Params = &siluNode, []int{x}, nil
 		s.Out = nil
 		f.values[x].readers--
 		f.values[x].reader = n
@@ -77,29 +77,29 @@ func (f *fuser) all(d Datatype, values ...int) bool {
 	return !slices.ContainsFunc(values, func(v int) bool { return f.g.Values[v].Datatype != d })
 }
 
-// ResizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
+// resizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
 // [N, C, H, W], without a copy in between.
-var ResizePlanesNode = NodeType{Tag: TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: unchecked,
+var resizePlanesNode = NodeType{Tag: TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: unchecked,
 	Params: newParams[ResizeParams],
 	Shape: func(g *Graph, n *Node, s []Shape) error {
 		if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 			return err
 		}
-		s[n.Out[0]] = Params[ResizeParams](n).Shape(s[n.In[0]]).Permuted(ToChannelsFirst)
+		s[n.Out[0]] = Params[ResizeParams](n).Shape(s[n.In[0]]).Permuted(toChannelsFirst)
 		return nil
 	},
 	Cost: func(g *Graph, n *Node, s []Shape) int64 { return Times(4, s[n.Out[0]].Numel()) }}
 
 // planes merges a transpose into the resize before it.
 func (f *fuser) planes(n *Node) {
-	if !n.IsTranspose(ToChannelsFirst) || !f.between(n.In[0]) {
+	if !n.IsTranspose(toChannelsFirst) || !f.between(n.In[0]) {
 		return
 	}
 	p := f.values[n.In[0]].producer
 	if p == nil || p.Type.Tag != TagResizeBilinear2D || !f.all(FP32, p.In[0], n.Out[0]) {
 		return
 	}
-	p.Type, p.Out = &ResizePlanesNode, n.Out
+	p.Type, p.Out = &resizePlanesNode, n.Out
 	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }

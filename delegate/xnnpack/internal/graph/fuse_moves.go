@@ -28,7 +28,7 @@ func (f *fuser) rearrange(n *Node) {
 	if moveTime(both) > apart {
 		return
 	}
-	*p = Node{Type: &RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index,
+	*p = Node{Type: &rearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index,
 		DebugHandle: p.DebugHandle, Min: -Inf, Max: Inf}
 	f.values[n.Out[0]].producer = p
 	n.Out = nil
@@ -126,7 +126,7 @@ func moveTime(r *RearrangeParams) int {
 // rearranged returns a node as a rearrangement.
 func (f *fuser) rearranged(p *Node) (*RearrangeParams, bool) {
 	switch {
-	case p.Type == &RearrangeNode:
+	case p.Type == &rearrangeNode:
 		r := *Params[RearrangeParams](p)
 		r.Dims = slices.Clone(r.Dims)
 		return &r, true
@@ -211,9 +211,9 @@ func follow(r *RearrangeParams, n *Node, out Shape) bool {
 	return true
 }
 
-// RearrangeNode is a node type of the Go engine only: transposes and reshapes one after the other, of an input or of the
+// rearrangeNode is a node type of the Go engine only: transposes and reshapes one after the other, of an input or of the
 // concatenation of several, which are one strided copy of each input. Sizes must not change.
-var RearrangeNode = NodeType{Tag: TagRearrange, Name: "Rearrange", Check: unchecked, Shape: rearrangeShape}
+var rearrangeNode = NodeType{Tag: TagRearrange, Name: "Rearrange", Check: unchecked, Shape: rearrangeShape}
 
 // RearrangeParams are the dimensions of the output as it is copied: some of those of its shape, split or merged.
 type RearrangeParams struct {

@@ -9,8 +9,8 @@ import (
 // maxTableNodes is the largest number of nodes that one table replaces.
 const maxTableNodes = 8
 
-// TableNode is a node type of the Go engine only: each output byte is a function of one input byte.
-var TableNode = NodeType{Tag: TagTable, Name: "Table", Check: unchecked, Shape: sameShape, InPlace: true}
+// tableNode is a node type of the Go engine only: each output byte is a function of one input byte.
+var tableNode = NodeType{Tag: TagTable, Name: "Table", Check: unchecked, Shape: sameShape, InPlace: true}
 
 // fuseTables replaces elementwise nodes between bytes and bytes with tables, such as x times its
 // sigmoid between conversions. The library's byte functions compute different results, so its
@@ -43,7 +43,7 @@ func (f *fuser) table(n *Node, evaluate Evaluate) {
 	}
 	r.nodes = append(r.nodes, n)
 	if t, err := r.compute(n.Out[0], evaluate); err == nil {
-		*n = Node{Type: &TableNode, In: []int{r.from}, Out: n.Out, Min: -Inf, Max: Inf, Params: t,
+		*n = Node{Type: &tableNode, In: []int{r.from}, Out: n.Out, Min: -Inf, Max: Inf, Params: t,
 			DebugHandle: n.DebugHandle, Index: n.Index, At: n.At}
 		f.values[r.from].readers++
 	}

@@ -11,8 +11,8 @@ const (
 // moveTypes are the datatypes that nodes that move elements support.
 var moveTypes = []Datatype{FP32, FP16, QInt8, QUInt8, BF16, Int32}
 
-// MoveNodes are the types of nodes that move elements.
-var MoveNodes = []NodeType{
+// moveNodes are the types of nodes that move elements.
+var moveNodes = []NodeType{
 	{Tag: TagStaticTranspose, Name: "StaticTranspose", read: readTranspose, Check: checkTranspose, Params: newParams[TransposeParams],
 		Shape: func(g *Graph, n *Node, s []Shape) error {
 			perm := Params[TransposeParams](n).Perm

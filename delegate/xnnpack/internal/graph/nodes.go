@@ -8,7 +8,7 @@ import (
 var NodeTypes [256]*NodeType
 
 func init() {
-	for _, rows := range [][]NodeType{UnaryNodes, BinaryNodes, convolutionNodes, matmulNodes, poolNodes, MoveNodes} {
+	for _, rows := range [][]NodeType{UnaryNodes, BinaryNodes, convolutionNodes, matmulNodes, poolNodes, moveNodes} {
 		for i := range rows {
 			NodeTypes[rows[i].Tag] = &rows[i]
 		}

@@ -8,7 +8,7 @@ import (
 
 // Memory orders of images: [N, C, H, W] from [N, H, W, C] and back.
 var (
-	ToChannelsFirst = []int{0, 3, 1, 2}
+	toChannelsFirst = []int{0, 3, 1, 2}
 	ToChannelsLast  = []int{0, 2, 3, 1}
 )
 
@@ -67,7 +67,7 @@ func (g *Graph) findOrders(copies map[int]int) *imageOrders {
 			o.set(n.Out[0], own)
 		} else if n.IsTranspose(ToChannelsLast) {
 			o.transposed[o.find(n.In[0])] = true
-		} else if n.IsTranspose(ToChannelsFirst) {
+		} else if n.IsTranspose(toChannelsFirst) {
 			o.back[o.find(n.Out[0])] = true
 		}
 	}
@@ -165,7 +165,7 @@ func (g *Graph) provesOrder(v int, a *delegate.ArgSpec) bool {
 		return true
 	}
 	own := g.findOrders(nil).order(v)
-	if n := g.producer(v); own == orderUnknown && n != nil && n.IsTranspose(ToChannelsFirst) {
+	if n := g.producer(v); own == orderUnknown && n != nil && n.IsTranspose(toChannelsFirst) {
 		own = orderFirst
 	}
 	return own == specOrder(a) && own != orderUnknown

@@ -69,7 +69,7 @@ func (b *imageCalls) again(v int) int {
 func (b *imageCalls) againLast(v, bias int) int {
 	y := b.Value(graph.FP32, 1, b.h, b.w, b.c)
 	b.Node("Conv2d", []int{v, b.floats, bias}, []int{y}, graphtest.WithWindow(b.square(3)))
-	return b.transposed(y, graph.ToChannelsFirst)
+	return b.transposed(y, toChannelsFirst)
 }
 
 // pooled adds a pool of v in channels first order, and returns its output in channels last order.
@@ -89,33 +89,33 @@ var callCases = []struct {
 	build func(b *imageCalls, x int) *graph.Graph
 }{
 	{"the first output is returned", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		return b.Done(y, b.again(y))
 	}},
 	{"three calls", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		z := b.again(y)
 		return b.Done(y, z, b.again(z))
 	}},
 	{"two calls of one value", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		return b.Done(b.again(y), y, b.again(b.unary("Abs", y, b.image()...)))
 	}},
 	{"of the input", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		return b.Done(y, b.again(x))
 	}},
 	{"relu between", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		return b.Done(y, b.again(b.unary("Clamp", y, b.image()...)))
 	}},
 	{"pool between", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		bias := b.pick(b.bias, b.widens)
 		return b.Done(y, b.againLast(b.pooled(y), bias))
 	}},
 	{"sum of calls", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), toChannelsFirst))
 		sum := b.Value(graph.FP32, b.image()...)
 		b.Node("Add", []int{y, b.again(y)}, []int{sum})
 		return b.Done(b.again(sum))
@@ -176,7 +176,7 @@ func TestCallLayoutsRefused(t *testing.T) {
 	} {
 		b := newImageCalls([3]int{4, 4, 4}, true)
 		last := b.first(b.Input(graph.FP32, b.image()...))
-		y := b.floating(b.TransposedLike(last, graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(last, toChannelsFirst))
 		g := b.Done(y, b.again(y), build(b, y, b.floating(last)))
 		_, _, err := runPayload(t, payloadOf(g))
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "channels last order") {

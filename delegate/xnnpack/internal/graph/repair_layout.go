@@ -238,7 +238,7 @@ func (m *layoutRepairer) matches(n *Node, in imageOrder) bool {
 // The exporter converts copies back to channels first order by the inverse.
 func (m *layoutRepairer) transposeReads(n *Node) (imageOrder, error) {
 	switch {
-	case n.IsTranspose(ToChannelsFirst):
+	case n.IsTranspose(toChannelsFirst):
 		return orderLast, nil
 	case m.orders.order(n.Out[0]) == orderFirst:
 		return orderFirst, nil
@@ -277,7 +277,7 @@ func (m *layoutRepairer) imageOrder(n *Node) (imageOrder, error) {
 	switch {
 	case is == orderBoth:
 		return is, n.unsupported("%s is read in channels first and channels last order", m.g.Describe(v))
-	case is == orderUnknown && m.orders.back[m.orders.find(v)] && !m.g.Nodes[from].IsTranspose(ToChannelsFirst):
+	case is == orderUnknown && m.orders.back[m.orders.find(v)] && !m.g.Nodes[from].IsTranspose(toChannelsFirst):
 		return is, n.unsupported("the order of %s cannot be determined from the payload", m.g.Describe(v))
 	}
 	return is, nil

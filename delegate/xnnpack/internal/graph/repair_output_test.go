@@ -19,7 +19,7 @@ func lostGraph(m *graphtest.Maker, lost bool, dims ...int) *graph.Graph {
 	})
 	m.Node("Convert", []int{x}, []int{q})
 	y := m.TransposedLike(q, graph.ToChannelsLast)
-	y = m.TransposedLike(y, graph.ToChannelsFirst)
+	y = m.TransposedLike(y, toChannelsFirst)
 	if lost {
 		g := m.Done(s)
 		g.Args = append(g.Args, graph.None)

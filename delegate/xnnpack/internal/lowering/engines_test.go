@@ -2,9 +2,7 @@ package lowering_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -97,15 +95,10 @@ func checkCalls(t *testing.T, c *calls, tolerance float64) {
 		}
 	}
 	for _, e := range engines() {
-		if err := compareCalls(c, e, tolerance); err != nil && !isFault(err) {
+		if err := compareCalls(c, e, tolerance); err != nil && !graphtest.IsFault(err) {
 			t.Errorf("%s: %v", e.name, err)
 		}
 	}
-}
-
-// isFault reports whether the library computes a graph wrongly on this processor.
-func isFault(err error) bool {
-	return errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), native.Wrongly)
 }
 
 // compareCalls runs the graph on an engine, and compares its outputs with those of the portable kernels.

@@ -129,7 +129,11 @@ func (c *creation) failEach() {
 				continue
 			}
 			for f := (failing{name: name, after: after}); ; f = (failing{name: name, after: after, at: f.at + 1}) {
+				before := len(blocks.by)
 				inGo, warned, err := c.run(&f)
+				if n := len(blocks.by) - before; n != 0 {
+					c.t.Errorf("%s, call %d of %s, after it %t: %d packed blocks are not freed", c.name, f.at, name, after, n)
+				}
 				if f.calls <= f.at {
 					break
 				}

@@ -108,8 +108,8 @@ func (f *kernelFault) on(lib *xnn.Soname) bool {
 	return (f.build == "" || lib == nil || lib.Build == f.build) && f.Selected(cpu.ReadHardware())
 }
 
-// Wrongly is how messages about faults end.
-const Wrongly = " wrongly on this processor"
+// wrongly is how messages about faults end.
+const wrongly = " wrongly on this processor"
 
 // Miscomputed returns what a version of the library computes wrongly in the graph, or "".
 func Miscomputed(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, vary bool) string {
@@ -117,7 +117,7 @@ func Miscomputed(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, vary bool) st
 		if f := &kernelFaults[i]; f.on(lib) {
 			for k := range g.Nodes {
 				if n := &g.Nodes[k]; f.hits(g, n, s, vary) {
-					return fmt.Sprintf("%s: the library computes %s%s", n.Location(), f.nodes, Wrongly)
+					return fmt.Sprintf("%s: the library computes %s%s", n.Location(), f.nodes, wrongly)
 				}
 			}
 		}
@@ -136,5 +136,5 @@ func DescribeFaults(lib *xnn.Soname) string {
 	if len(nodes) == 0 {
 		return ""
 	}
-	return "; the engine in Go computes what this library computes" + Wrongly + ": " + strings.Join(nodes, ", ")
+	return "; the engine in Go computes what this library computes" + wrongly + ": " + strings.Join(nodes, ", ")
 }

@@ -39,8 +39,12 @@ func TestMutations(t *testing.T) {
 				data[at] ^= 1 << r.IntN(8)
 			}
 		}
+		before := len(blocks.by)
 		if runMutation(t, data) {
 			accepted++
+		}
+		if n := len(blocks.by) - before; n != 0 {
+			t.Errorf("%d packed blocks are not freed", n)
 		}
 	}
 	t.Logf("accepted %d of %d payloads", accepted, rounds)

@@ -18,7 +18,7 @@ import (
 // TestWeightsShared checks that units and images with the same weights share the packed weights.
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
-	others := len(Blocks.By)
+	others := len(blocks.by)
 	size := func(m *Image) int { return int(m.Weights.Bytes()) }
 	a, err := compile(graphtest.Encode(graphtest.TwoLayers(false)))
 	if err != nil {
@@ -44,7 +44,7 @@ func TestWeightsShared(t *testing.T) {
 	}
 	a.Close()
 	b.Close()
-	if n := len(Blocks.By) - others; n != 0 {
+	if n := len(blocks.by) - others; n != 0 {
 		t.Errorf("after Close: got %d packed weights, want 0", n)
 	}
 }
@@ -84,7 +84,7 @@ func TestLeaks(t *testing.T) {
 // TestUnreachableImage checks that the garbage collector frees the packed weights of an image that was not closed.
 func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
-	before := len(Blocks.By)
+	before := len(blocks.by)
 	func() {
 		img, err := compile(graphtest.Encode(graphtest.ConvolutionGraph()))
 		if err != nil {
@@ -98,9 +98,9 @@ func TestUnreachableImage(t *testing.T) {
 	}()
 	await.True(t, "the packed weights of an unreachable image are freed", func() bool {
 		runtime.GC()
-		Blocks.Mu.Lock()
-		defer Blocks.Mu.Unlock()
-		return len(Blocks.By) <= before
+		blocks.mu.Lock()
+		defer blocks.mu.Unlock()
+		return len(blocks.by) <= before
 	})
 }
 

@@ -159,7 +159,7 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 		w.next++
 		return w.entries[w.next-1].at
 	}
-	b := Blocks.share(w.spare[:size], w.slab)
+	b := blocks.share(w.spare[:size], w.slab)
 	if b.at == at {
 		w.spare = nil
 	}
@@ -215,7 +215,7 @@ func (w *weights) close() (packed int64) {
 	packed = w.Bytes()
 	w.cache.Delete()
 	for _, b := range w.Blocks {
-		Blocks.release(b)
+		blocks.release(b)
 	}
 	w.Blocks = nil
 	w.slab.release()
@@ -241,22 +241,22 @@ type block struct {
 // sharedBlocks holds every block of the process once, for all images, methods and nodes that use
 // it.
 type sharedBlocks struct {
-	Mu   sync.Mutex
+	mu   sync.Mutex
 	seed maphash.Seed
-	By   map[uint64][]*block // by sample, the hash of some bytes
+	by   map[uint64][]*block // by sample, the hash of some bytes
 }
 
-// Blocks are the blocks of the process.
-var Blocks = sharedBlocks{seed: maphash.MakeSeed(), By: make(map[uint64][]*block)}
+// blocks are the blocks of the process.
+var blocks = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
 
 // share returns the block with these bytes: an existing one, or a new one that owns data. If from
 // is not nil, data must be its next bytes.
 func (s *sharedBlocks) share(data []byte, from *slab) *block {
 	key := s.sample(data)
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	b := &block{data: data, at: xnn.AddressOf(data), key: key, uses: 1, slab: from}
-	for _, other := range s.By[key] {
+	for _, other := range s.by[key] {
 		if s.hash(other) == s.hash(b) && bytes.Equal(other.data, data) {
 			other.uses++
 			return other
@@ -267,7 +267,7 @@ func (s *sharedBlocks) share(data []byte, from *slab) *block {
 	} else {
 		b.pin.Pin(&data[0])
 	}
-	s.By[key] = append(s.By[key], b)
+	s.by[key] = append(s.by[key], b)
 	return b
 }
 
@@ -291,21 +291,21 @@ func (s *sharedBlocks) hash(b *block) uint64 {
 }
 
 func (s *sharedBlocks) release(b *block) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if b.uses--; b.uses > 0 {
 		return
 	}
 	b.pin.Unpin()
 	b.slab.release()
-	list := s.By[b.key]
+	list := s.by[b.key]
 	if at := slices.Index(list, b); at >= 0 {
 		list = slices.Delete(list, at, at+1)
 	}
 	if len(list) == 0 {
-		delete(s.By, b.key)
+		delete(s.by, b.key)
 	} else {
-		s.By[b.key] = list
+		s.by[b.key] = list
 	}
 }
 

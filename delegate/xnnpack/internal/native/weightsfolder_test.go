@@ -17,7 +17,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/internal/cachefolder"
 )
 
 // openCached compiles a payload with a weights cache folder and runs it.
@@ -96,7 +95,7 @@ func TestWeightsFile(t *testing.T) {
 	if note, _, _ := openCached(t, graphtest.Encode(graphtest.ConvolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
 		t.Errorf("missing folder: got note %q, want %q", note, "kept in …")
 	}
-	if note, _, _ := openCached(t, graphtest.Encode(graphtest.ConvolutionGraph()), filepath.Join(folder, cachefolder.Key, "below")); !strings.HasPrefix(note, "not kept: ") {
+	if note, _, _ := openCached(t, graphtest.Encode(graphtest.ConvolutionGraph()), filepath.Join(folder, ".key", "below")); !strings.HasPrefix(note, "not kept: ") {
 		t.Errorf("folder below a file: got note %q, want %q", note, "not kept: …")
 	}
 }
@@ -218,7 +217,7 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 		t.Run(c.of+" "+c.what, func(t *testing.T) {
 			dir := t.TempDir()
 			path, want := kept(t, data, dir)
-			at := map[string]string{"folder": dir, "key": filepath.Join(dir, cachefolder.Key), "file": path}[c.of]
+			at := map[string]string{"folder": dir, "key": filepath.Join(dir, ".key"), "file": path}[c.of]
 			if err := c.change(at); errors.Is(err, fs.ErrPermission) {
 				t.Skipf("not allowed: %v", err)
 			} else if err != nil {
