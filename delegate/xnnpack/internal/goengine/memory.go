@@ -3,6 +3,7 @@ package goengine
 import (
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/frame"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine/numbers"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -117,6 +119,7 @@ type memory struct {
 	worked    []frame.Part // of the blocks behind those of values: the nodes' working memory
 	arena     *arena       // contains the bytes of values between nodes if no blocks do
 	placement *placement   // of the current shapes, in the blocks or in the arena
+	own       []byte       // what the unit uses of the arena
 	limits    delegate.Limits
 	kept      int64 // bytes that loops keep between runs
 }
@@ -157,12 +160,12 @@ func (m *memory) place(e *frame.Frame) error {
 			return err
 		}
 	}
-	block := m.arena.allocate(own)
+	m.own = m.arena.allocate(own)[:own]
 	if !inBlocks {
-		values = m.placement.cut(block)
+		values = m.placement.cut(m.own)
 	}
 	if loops == nil {
-		loops = w.Cut(block[at:], e.Threads())
+		loops = w.Cut(m.own[at:], e.Threads())
 	}
 	m.kept, e.Bytes = w.Kept, m.arena.workers(e.Threads())
 	e.Divide(w, loops)
@@ -196,11 +199,12 @@ func (m *memory) assign(e *frame.Frame, blocks [][]byte) {
 
 // arena is the memory of intermediate values in the Go engine, and of its loops, for units that have
 // no blocks of the method's memory plan that are large enough. The units of an instance share one,
-// since only one of them runs at a time. When a unit enlarges it, bound units continue to use the
-// old memory.
+// since only one of them runs at a time. It lies outside of the Go heap if it is large, and is freed by close, or when no unit refers to
+// it any more. When a unit enlarges it, the others take the new memory before they run.
 type arena struct {
 	mu    sync.Mutex
-	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
+	want  int64        // minimum to allocate: the need of the largest unit at its declared sizes
+	pages *cpu.Mapping // of bytes; nil for the Go heap
 	bytes []byte
 	work  []frame.Int8Work // of the workers
 }
@@ -230,8 +234,20 @@ func (a *arena) workers(n int) []frame.Int8Work {
 	return a.work
 }
 
-// Close does nothing: units hold references to the memory they use.
-func (*arena) Close() error { return nil }
+// Close frees the memory. A unit that runs nevertheless allocates it again.
+func (a *arena) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.free()
+	return nil
+}
+
+func (a *arena) free() {
+	if a.pages != nil {
+		a.pages.Close()
+	}
+	a.pages, a.bytes = nil, nil
+}
 
 // expect announces a unit that will need so many bytes.
 func (a *arena) expect(bytes int64) {
@@ -244,10 +260,34 @@ func (a *arena) expect(bytes int64) {
 func (a *arena) allocate(bytes int64) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if int64(len(a.bytes)) < bytes {
-		a.bytes = tensor.AlignedBytes(int(max(bytes, a.want)))
+	if n := max(bytes, a.want); int64(len(a.bytes)) < bytes {
+		a.free()
+		if n < graph.OwnPages || !a.mapPages(n) {
+			a.bytes = tensor.AlignedBytes(int(n))
+		}
 	}
 	return a.bytes
+}
+
+// mapPages sets bytes to n bytes outside of the Go heap. It reports whether the system has them.
+func (a *arena) mapPages(n int64) bool {
+	pages, err := cpu.MapMemory(n + tensor.Padding)
+	if err != nil {
+		return false
+	}
+	runtime.AddCleanup(a, (*cpu.Mapping).Close, pages)
+	a.pages, a.bytes = pages, pages.Bytes()[:n:n]
+	return true
+}
+
+// holds reports whether own, bytes that the arena had allocated, are still in its memory.
+func (a *arena) holds(own []byte) bool {
+	if len(own) == 0 {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.bytes) > 0 && &own[0] == &a.bytes[0]
 }
 
 // Memory returns the bytes of the arena and of the workers' memory.
@@ -255,6 +295,9 @@ func (a *arena) Memory() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := cap(a.bytes)
+	if a.pages != nil {
+		n = int(cpu.Resident(a.pages.Bytes()))
+	}
 	for i := range a.work {
 		w := &a.work[i]
 		n += 8*(cap(w.Rows)+cap(w.Offsets)) + 4*(cap(w.Sums)+cap(w.Floats)+cap(w.Zeros)+cap(w.Factors)) + cap(w.Gathered)

@@ -51,7 +51,7 @@ func (e *unit) prepare() {
 
 // Execute runs the graph. It checks ctx before each node, and in the loops of a node.
 func (e *unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
-	if !e.bound || !graph.SameArguments(e.args, args) {
+	if !e.isBound(args) {
 		if err := e.bind(args); err != nil {
 			return err
 		}
@@ -136,6 +136,14 @@ func (e *unit) plan() {
 	}
 }
 
+// isBound reports whether the unit can run with these arguments as it is.
+func (e *unit) isBound(args []*tensor.Value) bool {
+	if !e.arena.holds(e.own) {
+		e.bound, e.ready = false, false
+	}
+	return e.bound && graph.SameArguments(e.args, args)
+}
+
 // bind checks the arguments, stores their sizes and addresses, and sets the memory of values
 // between nodes.
 func (e *unit) bind(args []*tensor.Value) error {
@@ -180,14 +188,14 @@ func (e *unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 	return dst
 }
 
-// Close does nothing: the unit's memory is garbage collected.
+// Close does nothing: the arena closes itself, other memory is garbage collected.
 func (e *unit) Close() error { return nil }
 
 var _ lowering.Checker = (*unit)(nil)
 
 // Check implements lowering.Checker.
 func (e *unit) Check(args []*tensor.Value) error {
-	if e.bound && graph.SameArguments(e.args, args) {
+	if e.isBound(args) {
 		return nil
 	}
 	return e.bind(args)
