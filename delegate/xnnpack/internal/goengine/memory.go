@@ -119,7 +119,7 @@ type memory struct {
 	worked    []frame.Part // of the blocks behind those of values: the nodes' working memory
 	arena     *arena       // contains the bytes of values between nodes if no blocks do
 	placement *placement   // of the current shapes, in the blocks or in the arena
-	own       []byte       // what the unit uses of the arena
+	uses      int          // the version of the arena that the unit's memory is of, 0 if the unit uses none
 	limits    delegate.Limits
 	kept      int64 // bytes that loops keep between runs
 }
@@ -160,12 +160,15 @@ func (m *memory) place(e *frame.Frame) error {
 			return err
 		}
 	}
-	m.own = m.arena.allocate(own)[:own]
+	block, version := m.arena.allocate(own)
+	if m.uses = 0; own > 0 {
+		m.uses = version
+	}
 	if !inBlocks {
-		values = m.placement.cut(m.own)
+		values = m.placement.cut(block)
 	}
 	if loops == nil {
-		loops = w.Cut(m.own[at:], e.Threads())
+		loops = w.Cut(block[at:], e.Threads())
 	}
 	m.kept, e.Bytes = w.Kept, m.arena.workers(e.Threads())
 	e.Divide(w, loops)
@@ -202,11 +205,12 @@ func (m *memory) assign(e *frame.Frame, blocks [][]byte) {
 // since only one of them runs at a time. It lies outside of the Go heap if it is large, and is freed by close, or when no unit refers to
 // it any more. When a unit enlarges it, the others take the new memory before they run.
 type arena struct {
-	mu    sync.Mutex
-	want  int64        // minimum to allocate: the need of the largest unit at its declared sizes
-	pages *cpu.Mapping // of bytes; nil for the Go heap
-	bytes []byte
-	work  []frame.Int8Work // of the workers
+	mu      sync.Mutex
+	want    int64        // minimum to allocate: the need of the largest unit at its declared sizes
+	pages   *cpu.Mapping // of bytes; nil for the Go heap
+	bytes   []byte
+	version int              // of bytes, which others have replaced if it is a later one
+	work    []frame.Int8Work // of the workers
 }
 
 // arenaKey is the key of the arena in a [delegate.Scratch].
@@ -247,6 +251,7 @@ func (a *arena) free() {
 		a.pages.Close()
 	}
 	a.pages, a.bytes = nil, nil
+	a.version++
 }
 
 // expect announces a unit that will need so many bytes.
@@ -256,8 +261,8 @@ func (a *arena) expect(bytes int64) {
 	a.want = max(a.want, bytes)
 }
 
-// allocate returns at least so many bytes, the same memory for all units as long as it is large enough.
-func (a *arena) allocate(bytes int64) []byte {
+// allocate returns at least so many bytes, the same memory for all units as long as it is large enough, and its version.
+func (a *arena) allocate(bytes int64) (block []byte, version int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n := max(bytes, a.want); int64(len(a.bytes)) < bytes {
@@ -266,7 +271,7 @@ func (a *arena) allocate(bytes int64) []byte {
 			a.bytes = tensor.AlignedBytes(int(n))
 		}
 	}
-	return a.bytes
+	return a.bytes, a.version
 }
 
 // mapPages sets bytes to n bytes outside of the Go heap. It reports whether the system has them.
@@ -280,14 +285,14 @@ func (a *arena) mapPages(n int64) bool {
 	return true
 }
 
-// holds reports whether own, bytes that the arena had allocated, are still in its memory.
-func (a *arena) holds(own []byte) bool {
-	if len(own) == 0 {
+// current reports whether memory of a version is still there.
+func (a *arena) current(version int) bool {
+	if version == 0 {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.bytes) > 0 && &own[0] == &a.bytes[0]
+	return version == a.version
 }
 
 // Memory returns the bytes of the arena and of the workers' memory.

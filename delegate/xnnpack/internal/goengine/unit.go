@@ -138,7 +138,7 @@ func (e *unit) plan() {
 
 // isBound reports whether the unit can run with these arguments as it is.
 func (e *unit) isBound(args []*tensor.Value) bool {
-	if !e.arena.holds(e.own) {
+	if !e.arena.current(e.uses) {
 		e.bound, e.ready = false, false
 	}
 	return e.bound && graph.SameArguments(e.args, args)
