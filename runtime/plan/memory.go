@@ -220,7 +220,11 @@ func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 			continue
 		}
 		a.Places[i], a.Placed[i] = Place{Arena: s.Arena, Offset: s.Offset}, true
-		items, places, index = append(items, p.Items[i]), append(places, a.Places[i]), append(index, i)
+		item := p.Items[i]
+		if s.Kind == ir.Activation && s.Last < s.First {
+			item.Bytes = 0 // never used: it may lie on any other
+		}
+		items, places, index = append(items, item), append(places, a.Places[i]), append(index, i)
 	}
 	if len(items) > pack.MaxItems {
 		a.Whole = false

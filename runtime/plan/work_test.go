@@ -129,3 +129,17 @@ func TestStepsOfMoments(t *testing.T) {
 		t.Errorf("got %v of %v, want %v", got, p.Moments, want)
 	}
 }
+
+// TestCheckFileUnused checks that a storage that no step uses may lie on another one in the file's plan, and one that is used may not.
+func TestCheckFileUnused(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		m := workMethod(1, call(0, 1, 0, 1), call(0, 1, 1, 2))
+		m.Storages[1].Offset, m.Storages[2].Last = m.Storages[2].Offset, len(m.Steps)
+		if !used {
+			m.Storages[1].First, m.Storages[1].Last = 1, -1
+		}
+		if got := CheckFile(m); (len(got) > 0) != used {
+			t.Errorf("used %v: conflicts %v", used, got)
+		}
+	}
+}
