@@ -197,7 +197,11 @@ func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *
 		return values, nil
 	}
 	s.random = true
-	s.options.Say("no --input: using random elements, seed %d", s.options.Seed)
+	sizes := ""
+	if slices.ContainsFunc(meta.Inputs, func(in etrun.ValueMeta) bool { return in.Dynamism == tensor.DynamicBound }) {
+		sizes = ", of the largest sizes" // which take a language model minutes
+	}
+	s.options.Say("no --input: using random elements%s, seed %d", sizes, s.options.Seed)
 	specs := input.Random(meta.Inputs)
 	for i, in := range meta.Inputs {
 		if in.Kind == tensor.None && s.options.Attempt > 0 { // the program may have no number for it
