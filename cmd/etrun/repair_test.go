@@ -451,7 +451,7 @@ func TestRepairKeepsUnknownFields(t *testing.T) {
 	}
 	known := tree.Tables["Chain"]
 	tree.Tables["Chain"] = append(slices.Clone(known), tree.Column{Name: "later", Type: "u32"})
-	f.Root.Set("execution_plan[0].chains[0].later", 7)
+	ptetest.Set(f.Root, "execution_plan[0].chains[0].later", 7)
 	newer := f.Bytes()
 	tree.Tables["Chain"] = known
 	path, to := filepath.Join(t.TempDir(), "newer.pte"), filepath.Join(t.TempDir(), "out.pte")

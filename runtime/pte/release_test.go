@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
@@ -33,7 +34,7 @@ func firstForms() *pte.Program {
 func inlineConstants(f *pt.File, p *pte.Program) {
 	inline := pt.Describe(p, pt.Layout{Inline: true})
 	f.Root.Fields["constant_buffer"] = inline.Root.Fields["constant_buffer"]
-	f.Root.Set("constant_segment", nil)
+	ptetest.Set(f.Root, "constant_segment", nil)
 }
 
 // eachTable calls f with every table of a type in a tree.
@@ -65,29 +66,29 @@ func TestReleases(t *testing.T) {
 		{name: "everything inline, no header", layout: pt.Layout{Inline: true}},
 		{name: "constants inline, delegates in segments", layout: pt.Layout{OldHeader: true}, edit: inlineConstants, header: 24},
 		{name: "inline constants and an empty constant segment", layout: pt.Layout{OldHeader: true}, header: 24, edit: func(f *pt.File, p *pte.Program) {
-			empty := f.Root.Find("constant_segment")
-			empty.Set("offsets", []pt.Scalar{0})
+			empty := ptetest.Find(f.Root, "constant_segment")
+			ptetest.Set(empty, "offsets", []pt.Scalar{0})
 			inlineConstants(f, p)
-			f.Root.Set("constant_segment", empty)
+			ptetest.Set(f.Root, "constant_segment", empty)
 		}},
 		{name: "header without the size of the segments", layout: pt.Layout{OldHeader: true}, header: 24},
 		{name: "header as it is now", header: 32},
 		{name: "header longer than known", header: 48, edit: func(f *pt.File, _ *pte.Program) { f.Header = 48 }},
 		{name: "no upper half of offsets", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			eachTable(f.Root, "AllocationDetails", func(n *pt.Node) { n.Set("memory_offset_high", nil) })
+			eachTable(f.Root, "AllocationDetails", func(n *pt.Node) { ptetest.Set(n, "memory_offset_high", nil) })
 		}},
 		{name: "no extra tensor info", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			eachTable(f.Root, "Tensor", func(n *pt.Node) { n.Set("extra_tensor_info", nil) })
+			eachTable(f.Root, "Tensor", func(n *pt.Node) { ptetest.Set(n, "extra_tensor_info", nil) })
 		}},
 		{name: "no devices, state or named data", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			f.Root.Set("mutable_data_segments", nil)
-			f.Root.Set("named_data", nil)
-			f.Root.Set("execution_plan[0].non_const_buffer_device", nil)
+			ptetest.Set(f.Root, "mutable_data_segments", nil)
+			ptetest.Set(f.Root, "named_data", nil)
+			ptetest.Set(f.Root, "execution_plan[0].non_const_buffer_device", nil)
 		}},
 		{name: "state segments with nothing but the placeholder", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			empty := f.Root.Find("constant_segment")
+			empty := ptetest.Find(f.Root, "constant_segment")
 			copied := &pt.Node{Type: empty.Type, Fields: map[string]any{"segment_index": empty.Fields["segment_index"], "offsets": []pt.Scalar{0}}}
-			f.Root.Set("mutable_data_segments", []*pt.Node{copied})
+			ptetest.Set(f.Root, "mutable_data_segments", []*pt.Node{copied})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
@@ -40,7 +41,7 @@ func TestReadByTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Root.Set(place, nil)
+		ptetest.Set(f.Root, place, nil)
 		if missing := ReadByTools(f.Bytes()); len(missing) != 1 || !strings.Contains(missing[0], want) {
 			t.Errorf("without %s: %q, want %q", place, missing, want)
 		}

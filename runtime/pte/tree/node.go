@@ -2,11 +2,7 @@
 // that can be modified, and back: for the repairs of the command line, and for tests.
 package tree
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "fmt"
 
 // Node is a table: its fields by name, without absent ones. A node that several fields refer to is
 // written once and shared.
@@ -35,65 +31,6 @@ func (n *Node) column(field string) Column {
 		}
 	}
 	panic(fmt.Sprintf("tree: table %s has no field %q", n.Type, field))
-}
-
-// Find returns the node at a path like "execution_plan[0].values[3].val". It panics if there is
-// none, which is a bug in the caller.
-func (n *Node) Find(path string) *Node {
-	for part := range strings.SplitSeq(path, ".") {
-		name, index, list := cutIndex(part)
-		n.column(name)
-		switch v := n.Fields[name].(type) {
-		case *Node:
-			n = v
-		case []*Node:
-			if !list || index >= len(v) {
-				panic(fmt.Sprintf("tree: %q in path %q, the list has %d", part, path, len(v)))
-			}
-			n = v[index]
-		default:
-			panic(fmt.Sprintf("tree: %q in path %q is no table", part, path))
-		}
-	}
-	return n
-}
-
-// Set sets the field at a path, or an element of a vector of scalars: v is a Scalar, an int (stored
-// as a Scalar), or any other type of field. A nil v removes the field.
-func (n *Node) Set(path string, v any) {
-	if i := strings.LastIndexByte(path, '.'); i >= 0 {
-		n, path = n.Find(path[:i]), path[i+1:]
-	}
-	if i, ok := v.(int); ok {
-		v = Scalar(int64(i))
-	}
-	name, index, element := cutIndex(path)
-	n.column(name)
-	switch {
-	case v == nil:
-		delete(n.Fields, name)
-	case element:
-		if list, ok := n.Fields[name].([]*Node); ok {
-			list[index] = v.(*Node)
-			return
-		}
-		n.Fields[name].([]Scalar)[index] = v.(Scalar)
-	default:
-		n.Fields[name] = v
-	}
-}
-
-// cutIndex splits "values[3]".
-func cutIndex(part string) (name string, index int, ok bool) {
-	name, rest, ok := strings.Cut(part, "[")
-	if !ok {
-		return name, 0, false
-	}
-	index, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
-	if err != nil {
-		panic(fmt.Sprintf("tree: index in path element %q", part))
-	}
-	return name, index, true
 }
 
 // Scalars converts the elements of a vector.

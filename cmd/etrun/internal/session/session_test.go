@@ -156,7 +156,7 @@ func TestLargeArenas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Root.Set("execution_plan[0].non_const_buffer_sizes[1]", tree.Scalar(9<<30))
+	ptetest.Set(f.Root, "execution_plan[0].non_const_buffer_sizes[1]", tree.Scalar(9<<30))
 	for _, c := range []struct{ limit, want string }{
 		{"0", "; a larger --max-memory allows it"}, {"1GiB", "; a larger --max-memory allows it"}, {"16GiB", ""},
 	} {
