@@ -18,25 +18,64 @@ import (
 	"github.com/etrun-go/etrun/internal/await"
 )
 
-// Browser is a headless Chromium, controlled over a pipe with the DevTools protocol.
-type Browser struct {
-	t       *testing.T
+// process is a headless Chromium, controlled over a pipe with the DevTools protocol. It serves all tests of a package, one at a time.
+type process struct {
+	cmd     *exec.Cmd
 	to      *os.File
 	from    *bufio.Reader
-	session string
-	id      int
+	pipe    *os.File // of from
+	profile string   // a folder
+	id      int      // of the last call
+}
+
+var running *process
+
+// Browser is a test's use of the process: a page with its own storage.
+type Browser struct {
+	*process
+	t                *testing.T
+	session, context string
+}
+
+// Main is the tests of a package. Its Run stops the browser after them.
+type Main struct{ *testing.M }
+
+// Run runs the tests and returns the exit code.
+func (m Main) Run() int {
+	code := m.M.Run()
+	if p := running; p != nil {
+		p.to.Close()
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // with its helpers
+		_ = p.cmd.Wait()
+		p.pipe.Close()
+		_ = os.RemoveAll(p.profile)
+	}
+	return code
 }
 
 // Step is something done in a page, and what is then seen.
 // Its strings are a name, an expression to evaluate or none, an expression to look at, and its value.
 type Step [4]string
 
-// Open starts Chromium with a page, a path or an address, in a window of a width. Without Chromium the test is skipped.
+// Open shows a page, a path or an address, in a window of a width, and starts Chromium for the first one. Without Chromium the test is
+// skipped. A package that calls it runs its tests by [Main].
 func Open(t *testing.T, url string, width int) *Browser {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("drives a browser")
 	}
+	if running == nil {
+		running = start(t)
+	}
+	_ = running.pipe.SetReadDeadline(time.Now().Add(5 * time.Minute))
+	b := &Browser{process: running, t: t}
+	t.Cleanup(b.leave)
+	b.Visit(url, width)
+	return b
+}
+
+func start(t *testing.T) *process {
+	t.Helper()
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -69,36 +108,32 @@ func Open(t *testing.T, url string, width int) *Browser {
 	}
 	theirs.Close()
 	theirOut.Close()
-	t.Cleanup(func() {
-		to.Close()
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // with its helpers
-		_ = c.Wait()
-		from.Close()
-		_ = os.RemoveAll(profile)
-	})
-	_ = from.SetReadDeadline(time.Now().Add(5 * time.Minute))
-	b := &Browser{t: t, to: to, from: bufio.NewReader(from)}
-	b.Visit(url, width)
-	return b
+	return &process{cmd: c, to: to, from: bufio.NewReader(from), pipe: from, profile: profile}
 }
 
-// Visit leaves the page for another one, which sees nothing that the first has stored. It is faster than another browser.
+// leave closes the page.
+func (b *Browser) leave() {
+	b.session = ""
+	b.Call("Target.disposeBrowserContext", map[string]any{"browserContextId": b.context}, nil)
+}
+
+// Visit leaves the page for another one, which sees nothing that the first has stored.
 func (b *Browser) Visit(url string, width int) {
 	b.t.Helper()
 	if strings.HasPrefix(url, "/") {
 		url = "file://" + url
 	}
-	b.session = ""
+	if b.context != "" {
+		b.leave()
+	}
 	var target struct{ BrowserContextID, TargetID, SessionID string }
 	b.Call("Target.createBrowserContext", nil, &target)
 	b.Call("Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": target.BrowserContextID}, &target)
 	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
-	b.session = target.SessionID
+	b.context, b.session = target.BrowserContextID, target.SessionID
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.Call("Page.navigate", map[string]any{"url": url}, nil)
-	await.True(b.t, "the page is there", func() bool {
-		return b.Eval("document.readyState + ' ' + document.querySelectorAll('main').length") == "complete 1"
-	})
+	b.Play([]Step{{"the page is there", "", "document.readyState + ' ' + document.querySelectorAll('main').length", "complete 1"}})
 }
 
 // Call calls a method of the protocol and waits for the response.
@@ -166,8 +201,9 @@ func (b *Browser) Play(steps []Step) {
 		if do != "" {
 			b.Eval(do)
 		}
-		got := ""
-		if !await.Until(func() bool { got = b.Eval(see); return got == want }) {
+		got := b.Eval(see)
+		later := "new Promise(r => setTimeout(r, 20)).then(() => " + see + ")" // more often would keep the browser busy
+		if got != want && !await.Until(func() bool { got = b.Eval(later); return got == want }) {
 			b.t.Fatalf("%s: got %s, want %s", what, got, want)
 		}
 	}

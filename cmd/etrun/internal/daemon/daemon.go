@@ -190,9 +190,8 @@ func (d *Daemon) httpServer(ctx context.Context, conns *connections) *http.Serve
 	}
 	mux.Handle("GET "+metricsPath, d.counts.handler())
 	if !d.NoPage {
-		page := webpage.Handler()
-		mux.Handle("GET /{$}", page)
-		mux.Handle("GET "+webpage.Prefix, page)
+		mux.HandleFunc("GET /{$}", webpage.Answer)
+		mux.HandleFunc("GET "+webpage.Prefix, webpage.Answer)
 	}
 	for _, path := range []string{readyPath, healthPath} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {

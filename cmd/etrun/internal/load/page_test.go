@@ -13,6 +13,8 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
+func TestMain(m *testing.M) { os.Exit(browsertest.Main{M: m}.Run()) }
+
 // sampleReport is a measurement of texts at three rates, of which the last one is too high.
 func sampleReport(t *testing.T) *Report {
 	t.Helper()

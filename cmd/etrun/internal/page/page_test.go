@@ -20,6 +20,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
+func TestMain(m *testing.M) { os.Exit(browsertest.Main{M: m}.Run()) }
+
 // open opens a program of the module's tests, on engines available on every machine.
 // open opens a program, as written if no option says otherwise: what is lowered depends on the processor's rates.
 func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {

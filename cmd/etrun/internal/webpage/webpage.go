@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed files
@@ -34,8 +35,8 @@ type file struct {
 	plain, small []byte
 }
 
-// Handler answers requests for the page and its files.
-func Handler() http.Handler {
+// contents returns the files by path. They are compressed when one is first asked for.
+var contents = sync.OnceValue(func() map[string]file {
 	all := make(map[string]file)
 	list, err := fs.ReadDir(files, "files")
 	if err != nil {
@@ -52,18 +53,21 @@ func Handler() http.Handler {
 		}
 		all[name] = file{types[path.Ext(entry.Name())], plain, compress(plain)}
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, ok := all[r.URL.Path]
-		setHeaders(w.Header())
-		if !ok {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusNotFound)
-			text, _ := json.Marshal(map[string]string{"error": fmt.Sprintf("no such file of the page: %.140q", r.URL.Path)}) // strings do not fail
-			_, _ = w.Write(text)
-			return
-		}
-		f.write(w, r)
-	})
+	return all
+})
+
+// Answer answers a request for the page or one of its files.
+func Answer(w http.ResponseWriter, r *http.Request) {
+	f, ok := contents()[r.URL.Path]
+	setHeaders(w.Header())
+	if !ok {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		text, _ := json.Marshal(map[string]string{"error": fmt.Sprintf("no such file of the page: %.140q", r.URL.Path)}) // strings do not fail
+		_, _ = w.Write(text)
+		return
+	}
+	f.write(w, r)
 }
 
 // Serves reports whether a path is one of the page, which names no model: clients that are not authenticated may read it.
