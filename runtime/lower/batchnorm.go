@@ -187,10 +187,10 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 		weight := newFloats(int(w.NBytes() / 4))
 		if !p.left.Blank {
 			a.multiply(weight, p.floats(s.Args[l.weight]), inner)
-			cpu.Forget() // the next reader has the copy
 		}
 		p.change().SetArg(j, l.weight, p.constant(*w, weight))
 	}
+	cpu.Forget() // the next reader has the copies
 	p.change().SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
 	p.record(bytes, i, j)
 	return true
