@@ -10,7 +10,6 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
@@ -82,22 +81,18 @@ func (w *quantizing) prepareTrials(ctx context.Context) error {
 	defer s.Close()
 	w.tuning.alone, w.tuning.most = make(map[int]output.Number), math.Inf(-1)
 	list, measured := w.sequences(s.KeepsState())
-	bytes, numbers := 0, 0
-	for _, i := range trialCalls(list) {
-		if bytes > trialBytes {
-			break
-		}
-		outputs, err := w.outputs(ctx, s, i)
-		if err != nil {
-			return err
-		}
-		for k, v := range outputs {
-			outputs[k] = session.Clone(v)
+	w.tuning.calls = trialCalls(list)
+	if w.tuning.floats, err = w.keep(ctx, s, w.tuning.calls, trialBytes); err != nil {
+		return err
+	}
+	w.tuning.calls = w.tuning.calls[:len(w.tuning.floats)]
+	numbers := 0
+	for _, outputs := range w.tuning.floats {
+		for _, v := range outputs {
 			if v.Kind == tensor.KindTensor {
-				bytes, numbers = bytes+v.Tensor.NBytes(), numbers+v.Tensor.Numel()
+				numbers += v.Tensor.Numel()
 			}
 		}
-		w.tuning.calls, w.tuning.floats = append(w.tuning.calls, i), append(w.tuning.floats, outputs)
 	}
 	if numbers < fewNumbers || len(measured) == len(list) {
 		w.Say("warning: auto chooses by %d numbers of the outputs of %s: errors may cancel there by chance, and other inputs lose more; measure these, or use more "+

@@ -286,6 +286,27 @@ func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (ou
 	return outputs, err
 }
 
+// keep returns copies of the outputs of the first of some calls, until they have more than limit bytes.
+func (w *quantizing) keep(ctx context.Context, s *session.Session, calls []int, limit int) (list [][]*tensor.Value, err error) {
+	for _, i := range calls {
+		if limit < 0 {
+			break
+		}
+		outputs, err := w.outputs(ctx, s, i)
+		if err != nil {
+			return nil, err
+		}
+		for k, v := range outputs {
+			outputs[k] = session.Clone(v)
+			if v.Kind == tensor.KindTensor {
+				limit -= v.Tensor.NBytes()
+			}
+		}
+		list = append(list, outputs)
+	}
+	return list, nil
+}
+
 // step leaves a layer as it is, or changes its form to a slower one with less noise.
 type step struct {
 	layer int
@@ -422,8 +443,11 @@ func (w *quantizing) worst() float64 {
 	return worst
 }
 
-// compareOutputs measures the outputs of the quantized program against those of the lowered one, call by call: the outputs of all
-// calls may not fit into memory.
+// keptShare is the part of a program that outputs of its calls have which are kept until the other one runs.
+const keptShare = 8
+
+// compareOutputs measures the outputs of the quantized program against those of the lowered one, by some calls at a time: the outputs of
+// all may not fit into memory.
 func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int) ([]outputReport, error) {
 	float, err := w.open(ctx, w.float, nil)
 	if err != nil {
@@ -440,19 +464,25 @@ func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int
 	if len(chosen) > len(measured) {
 		w.report.Measured = len(measured)
 	}
-	for k, i := range slices.Concat(measured...) {
-		w.Progress.Say("measuring outputs, after %d steps, sample %d of %d", steps, k+1, len(w.samples))
-		wants, err := w.outputs(ctx, float, i)
+	all := slices.Concat(measured...)
+	for rest := all; len(rest) > 0; {
+		wants, err := w.keep(ctx, float, rest, len(w.float.data())/keptShare)
 		if err != nil {
 			return nil, inOriginal(err, "--calibrate")
 		}
-		got, err := w.outputs(ctx, quantized, i)
-		if err == nil {
-			sums, err = addNoise(sums, got, wants)
+		w.float.release() // the weights of one program are in memory at a time
+		for _, want := range wants {
+			w.Progress.Say("measuring outputs, after %d steps, sample %d of %d", steps, len(all)-len(rest)+1, len(w.samples))
+			got, err := w.outputs(ctx, quantized, rest[0])
+			if err == nil {
+				sums, err = addNoise(sums, got, want)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("the quantized program: %w", err)
+			}
+			rest = rest[1:]
 		}
-		if err != nil {
-			return nil, fmt.Errorf("the quantized program: %w", err)
-		}
+		data.release()
 	}
 	return outputReports(float, sums), nil
 }
