@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/verify"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/opclass"
@@ -96,6 +97,7 @@ func (c *comparison) run(ctx context.Context, attempt int, record *callRecorder,
 	if err != nil {
 		return nil, refusedError{inOriginal(err, "--input")}
 	}
+	collect.Loaded()
 	var by []etrun.Option
 	if ties != nil {
 		by = append(by, etrun.WithObserver(ties))

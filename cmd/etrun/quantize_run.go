@@ -232,6 +232,9 @@ func (w *quantizing) open(ctx context.Context, program *stored, by delegate.Back
 		o.Replaced = []delegate.Backend{by}
 	}
 	w.float.release()
+	if len(w.float.data()) >= collect.Small {
+		collect.Loaded() // what earlier runs have left
+	}
 	s, err := session.OpenSource(ctx, w.name, program.source(w.name), &o)
 	if err != nil {
 		return nil, err
@@ -454,11 +457,7 @@ func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int
 		return nil, inOriginal(err, "--calibrate")
 	}
 	defer float.Close()
-	quantized, err := w.open(ctx, data, nil)
-	if err != nil {
-		return nil, fmt.Errorf("the quantized program: %w", err)
-	}
-	defer quantized.Close()
+	var quantized *session.Session
 	var sums []noise
 	chosen, measured := w.sequences(float.KeepsState())
 	if len(chosen) > len(measured) {
@@ -470,7 +469,15 @@ func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int
 		if err != nil {
 			return nil, inOriginal(err, "--calibrate")
 		}
-		w.float.release() // the weights of one program are in memory at a time
+		if w.float.release(); len(wants) == len(rest) { // the weights of one program are in memory at a time
+			float.Close()
+		}
+		if quantized == nil {
+			if quantized, err = w.open(ctx, data, nil); err != nil {
+				return nil, fmt.Errorf("the quantized program: %w", err)
+			}
+			defer quantized.Close()
+		}
 		for _, want := range wants {
 			w.Progress.Say("measuring outputs, after %d steps, sample %d of %d", steps, len(all)-len(rest)+1, len(w.samples))
 			got, err := w.outputs(ctx, quantized, rest[0])
@@ -484,7 +491,7 @@ func (w *quantizing) compareOutputs(ctx context.Context, data *stored, steps int
 		}
 		data.release()
 	}
-	return outputReports(float, sums), nil
+	return outputReports(quantized, sums), nil
 }
 
 // outputReports returns the errors of the outputs of all steps, which have been summed up.

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -69,7 +70,9 @@ func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
 	if err != nil {
 		return nil, err
 	}
-	return written(x, constants), nil
+	out := written(x, constants)
+	cpu.Forget() // most constants are copies by now
+	return out, nil
 }
 
 // written returns a graph of the common language as a payload.

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// small is the size of files below which their memory is not worth the time of collections.
-const small = 4 << 20
+// Small is the size of files below which their memory is not worth the time of collections.
+const Small = 4 << 20
 
 // Often makes collections more frequent until restore is called: for commands whose files fit into memory a few times only.
 func Often(files ...string) (restore func()) {
 	size := int64(0)
 	for _, name := range files {
 		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-			size = small // unknown
+			size = Small // unknown
 		} else {
 			size += info.Size()
 		}
 	}
-	if size < small {
+	if size < Small {
 		return func() {}
 	}
 	old := debug.SetGCPercent(20)

@@ -11,7 +11,7 @@ import (
 func TestOften(t *testing.T) {
 	dir := t.TempDir()
 	half, tiny := filepath.Join(dir, "half"), filepath.Join(dir, "tiny")
-	for name, size := range map[string]int64{half: small / 2, tiny: 10} {
+	for name, size := range map[string]int64{half: Small / 2, tiny: 10} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -56,6 +57,9 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 		left.Bytes, left.Work = left.Bytes-cost.Bytes, left.Work-cost.Work
 		if f.fold(i) {
 			done = append(done, Folded{Name: m.StepName(s), Origin: s.Origin, Bytes: cost.Bytes})
+			if cost.Bytes > smallResult {
+				cpu.Forget() // the next reader has the result
+			}
 		}
 	}
 	if len(done) == 0 {
