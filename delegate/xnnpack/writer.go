@@ -14,7 +14,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
-	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -70,9 +69,7 @@ func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := written(x, constants)
-	cpu.Forget() // most constants are copies by now
-	return out, nil
+	return written(x, constants), nil
 }
 
 // written returns a graph of the common language as a payload.
