@@ -36,11 +36,12 @@ func Divide[T simd.Ordered](y []T, by T) {
 // fill sets all elements to v.
 func fill[T comparable](dst []T, v T) {
 	var zero T
-	if v == zero {
+	if v == zero || len(dst) == 0 {
 		clear(dst)
 		return
 	}
-	for i := range dst {
-		dst[i] = v
+	dst[0] = v
+	for n := 1; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
 	}
 }

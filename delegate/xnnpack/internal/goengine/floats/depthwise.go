@@ -16,15 +16,19 @@ func (d *depthwiseLines) Compute(e *frame.Frame, _ *graph.Node) {
 // depthwiseLines computes lines of a depthwise convolution's output.
 type depthwiseLines struct {
 	nhwc.Depthwise
+	e      *frame.Frame
 	node   *graph.Node
-	padded nhwc.Padded[float32] // a copy of the input, in which channels with several outputs are repeated
+	copies bool                 // windows read a copy of the input
+	padded nhwc.Padded[float32] // the copy, in which channels with several outputs are repeated
 	input  []float32            // what the copy is made of, nil if there is none
 
 	lines, grain int // of the parallel loop
 }
 
 // Depthwise returns the loop of a depthwise convolution.
-func Depthwise(e *frame.Frame, n *graph.Node) frame.Loop { return e.OnFloats(n, &depthwiseLines{}) }
+func Depthwise(e *frame.Frame, n *graph.Node) frame.Loop {
+	return e.OnFloats(n, &depthwiseLines{e: e, node: n})
+}
 
 // plan sets the windows of a node. It reports whether they read a copy of the input. That has padding if windows are faster with it and
 // the copy is not too large.
@@ -42,17 +46,25 @@ func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 	return true
 }
 
-func (d *depthwiseLines) Bind(e *frame.Frame, n *graph.Node) {
-	d.input, d.X, d.Y = nil, e.Load(0, n.In[0]), e.Result(n.Out[0])
-	if d.plan(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]]) {
-		e.Staged = pack.Grow(e.Staged, int(4*d.padded.Numel()))
-		d.input, d.X = d.X, tensor.View[float32](e.Staged)[:d.padded.Numel()]
-	}
-	d.node, d.Min, d.Max = n, n.Min, n.Max
+// PlanShapes plans the loop for the unit's shapes.
+func (d *depthwiseLines) PlanShapes() {
+	e, n := d.e, d.node
+	out := e.Shapes[n.Out[0]]
+	d.copies = d.plan(n, e.Shapes[n.In[0]], out)
 	f := filterOf(e, n)
 	d.SetFilter(f.Taps, f.Bias)
 	d.Plan(e.Threads())
-	d.lines, d.grain = e.Shapes[n.Out[0]].Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
+	d.Min, d.Max = n.Min, n.Max
+	d.lines, d.grain = out.Leading(3)/d.Out[2], 1+macsPerRange/8/max(1, d.Out[2]*d.C*d.Kernel[1]*d.Kernel[2])
+}
+
+func (d *depthwiseLines) Bind(e *frame.Frame, n *graph.Node) {
+	d.PlanShapes() // the unit does not call it for a loop on decoded values
+	d.input, d.X, d.Y = nil, e.Load(0, n.In[0]), e.Result(n.Out[0])
+	if d.copies {
+		e.Staged = pack.Grow(e.Staged, int(4*d.padded.Numel()))
+		d.input, d.X = d.X, tensor.View[float32](e.Staged)[:d.padded.Numel()]
+	}
 }
 
 // pad fills the copy, if there is one, which other nodes overwrite.
@@ -84,7 +96,6 @@ func DepthwiseWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape
 	var d depthwiseLines
 	if d.plan(n, s[n.In[0]], s[n.Out[0]]) {
 		w.Staged = max(w.Staged, graph.Times(4, int(d.padded.Numel())))
-		w.Kept = graph.Plus(w.Kept, graph.Times(4, d.padded.Cols, d.C))
 	}
 	w.Kept = graph.Plus(w.Kept, graph.Plus(graph.Times(threads, 8*d.Listed()), graph.Times(4, d.Copied())))
 }
