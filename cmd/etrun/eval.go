@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
@@ -14,7 +16,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/spf13/cobra"
 )
 
 // evalCommand runs a classifier on labelled samples.
@@ -163,31 +164,39 @@ func (e *evalCommand) samples(ctx context.Context, folder string) ([]evaluate.Sa
 	return evaluate.Folder(ctx, folder)
 }
 
-// all runs all samples, each from the initial state.
-func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, names []string) (evaluated, error) {
-	t, begun := evaluate.NewTally(len(names)), time.Now()
-	var err error
-	for i := 0; i < len(samples) && err == nil; i++ {
-		e.Progress.Say("file %d of %d", i+1, len(samples))
-		if err = e.sample(ctx, s, &samples[i], t); err != nil {
-			err = fmt.Errorf("%s: %w", samples[i].Path, err)
+// each runs samples, each from the initial state: n of them, which run names. The head is nil if no sample was run, or one failed.
+func (e *evalCommand) each(s *session.Session, schema string, n int, run func(i int) (path string, err error)) (h *evalHead, err error) {
+	h = &evalHead{Schema: schema, Model: s.Path, Threads: s.Threads()}
+	begun := time.Now()
+	for ; h.Samples < n; h.Samples++ {
+		e.Progress.Say("file %d of %d", h.Samples+1, n)
+		var path string
+		if path, err = run(h.Samples); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+			break
 		}
 	}
-	if err != nil && (!cli.Cancelled(err) || t.Samples == 0) {
+	if h.Interrupted = err != nil; h.Interrupted && (!cli.Cancelled(err) || h.Samples == 0) {
 		return nil, err
 	}
-	return newEvalReport(s, t, names, time.Since(begun), err != nil), err
+	h.TotalMS, h.Latency = stats.MS(time.Since(begun)), stats.Of(s.Steps[0].Took)
+	return h, err
 }
 
-func (e *evalCommand) sample(ctx context.Context, s *session.Session, of *evaluate.Sample, t *evaluate.Tally) error {
-	spec, err := input.ParseFile(of.Path, e.recipe)
-	if err != nil {
-		return err
+// all counts the samples whose class has the highest scores.
+func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, names []string) (evaluated, error) {
+	t := evaluate.NewTally(len(names))
+	h, err := e.each(s, "etrun.eval/1", len(samples), func(i int) (string, error) {
+		return samples[i].Path, e.sample(ctx, s, i, &samples[i], t)
+	})
+	if h == nil {
+		return nil, err
 	}
-	if err := s.Feed(ctx, []input.Spec{spec}, e.say(t.Samples)); err != nil {
-		return err
-	}
-	return s.Once(ctx, func(_ int, st *session.Step) error {
+	return newEvalReport(h, t, names), err
+}
+
+func (e *evalCommand) sample(ctx context.Context, s *session.Session, i int, of *evaluate.Sample, t *evaluate.Tally) error {
+	return e.file(ctx, s, i, of.Path, func(st *session.Step) error {
 		scores, err := e.scoresOf(st)
 		switch {
 		case err != nil:
@@ -198,6 +207,18 @@ func (e *evalCommand) sample(ctx context.Context, s *session.Session, of *evalua
 		t.Add(of.Class, scores)
 		return nil
 	})
+}
+
+// file runs the method on the file of sample i, and calls f.
+func (e *evalCommand) file(ctx context.Context, s *session.Session, i int, path string, f func(st *session.Step) error) error {
+	spec, err := input.ParseFile(path, e.recipe)
+	if err != nil {
+		return err
+	}
+	if err := s.Feed(ctx, []input.Spec{spec}, e.say(i)); err != nil {
+		return err
+	}
+	return s.Once(ctx, func(_ int, st *session.Step) error { return f(st) })
 }
 
 // say returns the notes of a sample: only the first one explains how files are read, and one warns of what is cut off.
@@ -243,22 +264,27 @@ func largest(sizes []int) (most int) {
 	return most
 }
 
+// evalHead is what all reports of eval have.
+type evalHead struct {
+	Schema      string        `json:"schema"`
+	Model       string        `json:"model"`
+	Threads     int           `json:"threads"`
+	Samples     int           `json:"samples"`
+	TotalMS     float64       `json:"total_ms"`
+	Latency     stats.Summary `json:"latency_ms"`            // of runs, without reading the files
+	Interrupted bool          `json:"interrupted,omitempty"` // by a signal or the time limit; the rest was not run
+}
+
 // evalReport is the JSON object of eval.
 type evalReport struct {
-	Schema     string          `json:"schema"`
-	Model      string          `json:"model"`
-	Threads    int             `json:"threads"`
-	Samples    int             `json:"samples"`
-	Top1       int             `json:"top1"`    // samples whose class has the highest score
-	Top5       int             `json:"top5"`    // samples whose class has one of the five highest scores
-	Invalid    int             `json:"invalid"` // samples with a score that is NaN; they count as wrong
-	TotalMS    float64         `json:"total_ms"`
-	Latency    stats.Summary   `json:"latency_ms"` // of runs, without reading the files
+	evalHead
+	Top1       int             `json:"top1"`       // samples whose class has the highest score
+	Top5       int             `json:"top5"`       // samples whose class has one of the five highest scores
+	Invalid    int             `json:"invalid"`    // samples with a score that is NaN; they count as wrong
 	Classes    []evalClass     `json:"classes"`    // those with samples, or with the highest score of any
 	Confusions []evalConfusion `json:"confusions"` // wrong results by class, the most frequent first
 	// Matrix has a row for each class and a column for each class with the highest score; absent for more than 100 classes.
-	Matrix      [][]int `json:"matrix,omitempty"`
-	Interrupted bool    `json:"interrupted,omitempty"` // by a signal or the time limit; the rest was not run
+	Matrix [][]int `json:"matrix,omitempty"`
 }
 
 type evalClass struct {
@@ -281,10 +307,8 @@ type evalConfusion struct {
 // maxMatrix is the maximum number of classes of a matrix in the report.
 const maxMatrix = 100
 
-func newEvalReport(s *session.Session, t *evaluate.Tally, names []string, total time.Duration, interrupted bool) *evalReport {
-	r := &evalReport{Schema: "etrun.eval/1", Model: s.Path, Threads: s.Threads(), Samples: t.Samples, Top1: t.Top1, Top5: t.Top5,
-		Invalid: t.Invalid, TotalMS: stats.MS(total), Latency: stats.Of(s.Steps[0].Took), Classes: []evalClass{},
-		Confusions: []evalConfusion{}, Interrupted: interrupted}
+func newEvalReport(h *evalHead, t *evaluate.Tally, names []string) *evalReport {
+	r := &evalReport{evalHead: *h, Top1: t.Top1, Top5: t.Top5, Invalid: t.Invalid, Classes: []evalClass{}, Confusions: []evalConfusion{}}
 	for i, c := range t.Classes {
 		if c.Samples > 0 || c.Predicted > 0 {
 			r.Classes = append(r.Classes, evalClass{i, names[i], c.Samples, c.Top1, c.Top5, c.Predicted})

@@ -5,31 +5,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/media/decode"
 )
 
 // evalBoxReport is the JSON object of eval --decode boxes and map.
 type evalBoxReport struct {
-	Schema      string         `json:"schema"`
-	Model       string         `json:"model"`
-	Threads     int            `json:"threads"`
-	Samples     int            `json:"samples"`
-	Objects     int            `json:"objects"`        // boxes of the samples
-	Found       int            `json:"found"`          // boxes that the model returned
-	Right       int            `json:"right"`          // of them: the class of an object, and at least half of the union in common
-	Mean        float64        `json:"mean_precision"` // of the classes
-	Classes     []boxPrecision `json:"classes"`
-	TotalMS     float64        `json:"total_ms"`
-	Latency     stats.Summary  `json:"latency_ms"`            // of runs, without reading the files
-	Interrupted bool           `json:"interrupted,omitempty"` // by a signal or the time limit; the rest was not run
+	evalHead
+	Objects int            `json:"objects"`        // boxes of the samples
+	Found   int            `json:"found"`          // boxes that the model returned
+	Right   int            `json:"right"`          // of them: the class of an object, and at least half of the union in common
+	Mean    float64        `json:"mean_precision"` // of the classes
+	Classes []boxPrecision `json:"classes"`
 }
 
 type boxPrecision struct {
@@ -38,14 +30,11 @@ type boxPrecision struct {
 	Precision float64 `json:"average_precision"`
 }
 
-// boxes compares the boxes of all pictures of a folder, each from the initial state, with those of their objects.
+// boxes compares the boxes of all pictures of a folder with those of their objects.
 func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []evaluate.Pictured) (evaluated, error) {
-	r := &evalBoxReport{Schema: "etrun.eval.boxes/1", Model: s.Path, Threads: s.Threads(), Classes: []boxPrecision{}}
-	begun, t := time.Now(), evaluate.Boxes{}
-	var err error
-	for i := 0; i < len(samples) && err == nil; i++ {
-		e.Progress.Say("file %d of %d", i+1, len(samples))
-		err = e.decoded(ctx, s, samples[i].Path, i, func(found any, of *output.Scene) error {
+	t := evaluate.Boxes{}
+	h, err := e.each(s, "etrun.eval.boxes/1", len(samples), func(i int) (string, error) {
+		return samples[i].Path, e.decoded(ctx, s, samples[i].Path, i, func(found any, of *output.Scene) error {
 			list, ok := output.Boxes(found)
 			if !ok || of.Place == nil {
 				return session.Usage("--decode does not read the boxes of a picture: want boxes or map, and a program for one picture")
@@ -53,15 +42,11 @@ func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []e
 			t.Add(inPixels(samples[i].Boxes, float32(of.Place.W), float32(of.Place.H)), list)
 			return nil
 		})
-		if err != nil {
-			err = fmt.Errorf("%s: %w", samples[i].Path, err)
-			continue
-		}
-		r.Samples++
-	}
-	if err != nil && (!cli.Cancelled(err) || r.Samples == 0) {
+	})
+	if h == nil {
 		return nil, err
 	}
+	r := &evalBoxReport{evalHead: *h, Classes: []boxPrecision{}, Objects: t.Objects, Found: t.Found, Right: t.Right}
 	classes, mean := t.Precision()
 	for _, c := range slices.Sorted(maps.Keys(classes)) {
 		p := boxPrecision{Class: c, Precision: classes[c]}
@@ -70,8 +55,7 @@ func (e *evalCommand) boxes(ctx context.Context, s *session.Session, samples []e
 		}
 		r.Classes = append(r.Classes, p)
 	}
-	r.Objects, r.Found, r.Right, r.Mean = t.Objects, t.Found, t.Right, mean
-	r.TotalMS, r.Latency, r.Interrupted = stats.MS(time.Since(begun)), stats.Of(s.Steps[0].Took), err != nil
+	r.Mean = mean
 	return r, err
 }
 

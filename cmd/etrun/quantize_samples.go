@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
@@ -75,18 +74,8 @@ func (q *quantizeCommand) samples(ctx context.Context) (list []sample, err error
 
 // sampleFiles lists the files of a folder and its folders: numbers in names are in ascending order.
 func sampleFiles(ctx context.Context, folder string) (list []string, err error) {
-	err = filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case d.Type().IsRegular() && slices.Contains(sampleTypes, strings.ToLower(filepath.Ext(p))):
-			list = append(list, p)
-		}
-		if len(list) > maxSamples {
-			return session.Usage("--calibrate %s: more than %d files", folder, maxSamples)
-		}
+	err = evaluate.Files(ctx, folder, sampleTypes, maxSamples, func(path string) error {
+		list = append(list, path)
 		return nil
 	})
 	if err == nil && len(list) == 0 {

@@ -29,19 +29,8 @@ const maxBoxes, maxBoxFile = 1 << 16, 8 << 20
 // the number of a class, the center and the sizes of a box. A picture without such a file has none.
 func Pictures(ctx context.Context, dir string) (list []Pictured, err error) {
 	labelled := false
-	err = filepath.WalkDir(filepath.Clean(dir), func(path string, d fs.DirEntry, err error) error {
-		ext := filepath.Ext(path)
-		switch {
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case d.IsDir() || !slices.Contains(extensions, strings.ToLower(ext)):
-			return nil
-		case len(list) == maxSamples:
-			return fault("%s: more than %d files", dir, maxSamples)
-		}
-		name := strings.TrimSuffix(path, ext) + ".txt"
+	err = Files(ctx, dir, extensions, maxSamples, func(path string) error {
+		name := strings.TrimSuffix(path, filepath.Ext(path)) + ".txt"
 		text, err := openfile.ReadFile(ctx, name, openfile.Rules{Limit: maxBoxFile})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

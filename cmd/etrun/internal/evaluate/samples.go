@@ -40,10 +40,10 @@ const (
 // extensions are those of input files in folders.
 var extensions = []string{".png", ".jpg", ".jpeg", ".npy", ".wav", ".bin"}
 
-// Folder lists the samples in the folders of a folder, one folder per class, in the order of their paths.
-func Folder(ctx context.Context, dir string) (list []Sample, err error) {
-	root := filepath.Clean(dir)
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+// Files calls add with the files of a folder and its folders that have one of the extensions, in the order of their paths.
+func Files(ctx context.Context, dir string, extensions []string, most int, add func(path string) error) error {
+	n := 0
+	return filepath.WalkDir(filepath.Clean(dir), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -51,10 +51,18 @@ func Folder(ctx context.Context, dir string) (list []Sample, err error) {
 			return context.Cause(ctx)
 		case d.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
 			return nil
-		case len(list) == maxSamples:
-			return fault("%s: more than %d files", dir, maxSamples)
+		case n == most:
+			return fault("%s: more than %d files", dir, most)
 		}
-		inside, _ := filepath.Rel(root, path)
+		n++
+		return add(path)
+	})
+}
+
+// Folder lists the samples in the folders of a folder, one folder per class, in the order of their paths.
+func Folder(ctx context.Context, dir string) (list []Sample, err error) {
+	err = Files(ctx, dir, extensions, maxSamples, func(path string) error {
+		inside, _ := filepath.Rel(dir, path)
 		label, _, nested := strings.Cut(filepath.ToSlash(inside), "/")
 		if !nested {
 			return fault("%s: not in the folder of a class, want FOLDER/CLASS/FILE, or --labels FILE.csv", path)

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/spf13/cobra"
 )
 
 // benchCommand measures one program, or compares several.

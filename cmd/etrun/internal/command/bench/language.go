@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,15 +27,11 @@ type languageBench struct {
 
 // textReport is the JSON object of bench --text.
 type textReport struct {
-	Schema      string         `json:"schema"`
-	Environment environment    `json:"environment"`
-	Interrupted bool           `json:"interrupted"`
-	Model       string         `json:"model"`
-	Context     int            `json:"context"`         // positions
-	Chunk       int            `json:"chunk"`           // maximum number of tokens per call of the program
-	Media       []mediaRuns    `json:"media,omitempty"` // what precedes the prompts
-	Runs        []languageRuns `json:"runs"`
-	Process     processMemory  `json:"process_bytes"`
+	modelHead
+	Context int            `json:"context"`         // positions
+	Chunk   int            `json:"chunk"`           // maximum number of tokens per call of the program
+	Media   []mediaRuns    `json:"media,omitempty"` // what precedes the prompts
+	Runs    []languageRuns `json:"runs"`
 }
 
 // languageRuns are the measurements with one number of threads and one length of the prompt.
@@ -94,26 +89,9 @@ func (l *languageBench) check(b *benchCommand, paths []string) error {
 // measureText measures a language model with each number of threads.
 func (b *benchCommand) measureText(ctx context.Context, path string) error {
 	b.language.Method = b.calls[0].Method
-	r := &textReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(b.Version), Model: path}
-	var err error
-	for _, n := range b.threads {
-		o := b.Options
-		o.Threads = n
-		if err = b.language.measure(ctx, b, &o, r); err != nil {
-			break
-		}
-	}
-	r.Interrupted = err != nil
-	r.Environment.LoadAfter = loadAverage()
-	r.Process = processMemory{int64(processStatus().VmHWM), liveHeap()}
-	if err != nil && (ctx.Err() == nil || len(r.Runs) == 0) {
-		return err
-	}
-	if b.JSON {
-		return errors.Join(err, b.WriteJSON(r))
-	}
-	r.print(b)
-	return err
+	r := &textReport{modelHead: b.head("etrun.bench.text/1", path)}
+	err := b.eachThreads(&r.modelHead, func(o *session.Options) error { return b.language.measure(ctx, b, o, r) })
+	return b.writeRuns(ctx, err, len(r.Runs), r)
 }
 
 // measure measures all lengths with one number of threads.

@@ -18,16 +18,49 @@ import (
 	"github.com/etrun-go/etrun/speech"
 )
 
-// speechReport is the JSON object of bench --audio.
-type speechReport struct {
+// modelHead is what the reports of models of language and of speech have.
+type modelHead struct {
 	Schema      string        `json:"schema"`
 	Environment environment   `json:"environment"`
 	Interrupted bool          `json:"interrupted"`
 	Model       string        `json:"model"`
-	Family      string        `json:"family"`
-	Seconds     float64       `json:"audio_s"` // of the recording
-	Runs        []speechRuns  `json:"runs"`
 	Process     processMemory `json:"process_bytes"`
+}
+
+func (b *benchCommand) head(schema, path string) modelHead {
+	return modelHead{Schema: schema, Environment: newEnvironment(b.Version), Model: path}
+}
+
+// eachThreads measures with each number of threads.
+func (b *benchCommand) eachThreads(h *modelHead, measure func(o *session.Options) error) (err error) {
+	for i := 0; i < len(b.threads) && err == nil; i++ {
+		o := b.Options
+		o.Threads = b.threads[i]
+		err = measure(&o)
+	}
+	h.Interrupted, h.Environment.LoadAfter = err != nil, loadAverage()
+	h.Process = processMemory{int64(processStatus().VmHWM), liveHeap()}
+	return err
+}
+
+// writeRuns writes a report with some runs, unless err is another error than an interruption.
+func (b *benchCommand) writeRuns(ctx context.Context, err error, runs int, r interface{ print(b *benchCommand) }) error {
+	switch {
+	case err != nil && (ctx.Err() == nil || runs == 0):
+		return err
+	case b.JSON:
+		return errors.Join(err, b.WriteJSON(r))
+	}
+	r.print(b)
+	return err
+}
+
+// speechReport is the JSON object of bench --audio.
+type speechReport struct {
+	modelHead
+	Family  string       `json:"family"`
+	Seconds float64      `json:"audio_s"` // of the recording
+	Runs    []speechRuns `json:"runs"`
 }
 
 // speechRuns are the measurements with one number of threads.
@@ -41,26 +74,9 @@ type speechRuns struct {
 
 // measureSpeech measures a model of speech on a recording, with each number of threads.
 func (b *benchCommand) measureSpeech(ctx context.Context, path string) error {
-	r := &speechReport{Schema: "etrun.bench.speech/1", Environment: newEnvironment(b.Version), Model: path}
-	var err error
-	for _, n := range b.threads {
-		o := b.Options
-		o.Threads = n
-		if err = b.transcribe(ctx, &o, r); err != nil {
-			break
-		}
-	}
-	r.Interrupted = err != nil
-	r.Environment.LoadAfter = loadAverage()
-	r.Process = processMemory{int64(processStatus().VmHWM), liveHeap()}
-	if err != nil && (ctx.Err() == nil || len(r.Runs) == 0) {
-		return err
-	}
-	if b.JSON {
-		return errors.Join(err, b.WriteJSON(r))
-	}
-	r.print(b)
-	return err
+	r := &speechReport{modelHead: b.head("etrun.bench.speech/1", path)}
+	err := b.eachThreads(&r.modelHead, func(o *session.Options) error { return b.transcribe(ctx, o, r) })
+	return b.writeRuns(ctx, err, len(r.Runs), r)
 }
 
 // recorded returns the samples of the recording.

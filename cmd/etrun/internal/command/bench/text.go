@@ -10,11 +10,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"golang.org/x/perf/benchfmt"
+
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
-	"golang.org/x/perf/benchfmt"
 )
 
 func (r *report) print(w io.Writer) {
