@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate/interpreter"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -23,7 +22,7 @@ func check(g *lowering.Graph) error {
 	}
 	for i := range g.Calls {
 		if err := checkCall(g, i, known); err != nil {
-			return fmt.Errorf("call %d (%s, %s): %w", i, interpreter.Name(&g.Calls[i]), g.Calls[i].Place, err)
+			return fmt.Errorf("call %d (%s, %s): %w", i, nameOf(&g.Calls[i]), g.Calls[i].Place, err)
 		}
 	}
 	for i, v := range g.Outputs {

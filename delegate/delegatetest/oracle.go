@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/interpreter"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -123,27 +124,92 @@ type image struct {
 }
 
 func (m *image) Needs() delegate.Needs {
-	return delegate.Needs{Inputs: len(m.g.Inputs), Scratch: interpreter.Bytes(m.g)}
+	size := int64(0)
+	for v := range m.g.Values {
+		size += m.bytes(v)
+	}
+	return delegate.Needs{Inputs: len(m.g.Inputs), Scratch: size}
+}
+
+// bytes returns the size of a tensor in a unit's own memory, aligned: that of those that are neither constants nor arguments.
+func (m *image) bytes(v int) int64 {
+	if x := &m.g.Values[v]; x.Kind == tensor.KindTensor && x.Data == nil && !slices.Contains(m.g.Inputs, v) && !slices.Contains(m.g.Outputs, v) {
+		return (x.NBytes() + tensor.Alignment - 1) &^ (tensor.Alignment - 1)
+	}
+	return 0
 }
 
 func (m *image) Info() delegate.Info {
 	info := delegate.Info{Needs: m.Needs(), Engine: "oracle"}
 	for i := range m.g.Calls {
-		info.Nodes = append(info.Nodes, delegate.Node{Name: interpreter.Name(&m.g.Calls[i]), Detail: m.g.Calls[i].Place})
+		info.Nodes = append(info.Nodes, delegate.Node{Name: nameOf(&m.g.Calls[i]), Detail: m.g.Calls[i].Place})
 	}
 	return info
+}
+
+// nameOf returns the name of a call's operator.
+func nameOf(c *lowering.GraphCall) string {
+	switch {
+	case c.View:
+		return "view"
+	case c.Payload != nil:
+		return "payload"
+	}
+	return c.Op.Name()
 }
 
 func (*image) Close() error { return nil }
 
 // Unit allocates all tensors of the graph that are not arguments.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
-	return &unit{image: m, Unit: interpreter.New(m.g, in.Pool)}, nil
+	u := &unit{image: m, ctx: kernels.NewCtx(in.Pool), values: make([]tensor.Value, len(m.g.Values)), args: slices.Concat(m.g.Inputs, m.g.Outputs),
+		memory: tensor.AlignedBytes(int(m.Needs().Scratch))}
+	rest := u.memory
+	for v := range m.g.Values {
+		from := &m.g.Values[v]
+		u.values[v] = from.Scalar()
+		if from.Kind != tensor.KindTensor || slices.Contains(u.args, v) {
+			continue
+		}
+		t := tensor.Make(from.DType, from.Sizes, from.DimOrder, from.Dynamism)
+		if t.Const = from.Data != nil; t.Const {
+			t.Bind(from.Data)
+		} else {
+			n := from.NBytes()
+			t.Bind(rest[:n:n])
+			rest = rest[m.bytes(v):]
+		}
+		u.values[v].Tensor = t
+	}
+	for v := range m.g.Values {
+		switch from := &m.g.Values[v]; from.Kind {
+		case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
+			u.values[v] = tensor.NewList(from.Kind, u.slots(from.Items))
+		}
+	}
+	return u, nil
 }
 
+// unit executes a graph call by call. One goroutine uses it at a time.
 type unit struct {
 	*image
-	*interpreter.Unit
+	ctx    *kernels.Ctx
+	values []tensor.Value
+	args   []int // the values passed as arguments
+	memory []byte
+	calls  []kernels.Call // for the last arguments
+}
+
+var none tensor.Value
+
+func (u *unit) slots(items []int) []*tensor.Value {
+	list := make([]*tensor.Value, len(items))
+	for i, v := range items {
+		if list[i] = &none; v >= 0 {
+			list[i] = &u.values[v]
+		}
+	}
+	return list
 }
 
 // check calls Reject.
@@ -155,23 +221,61 @@ func (u *unit) Check(args []*tensor.Value) error {
 }
 
 // Execute executes the calls of the graph in order.
-func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
+func (u *unit) Execute(_ context.Context, args []*tensor.Value) error {
+	if err := u.bind(args); err != nil {
+		return err
+	}
 	if u.poison != 0 {
-		if err := u.Bind(args); err != nil {
-			return err
-		}
 		if err := u.spoil(); err != nil {
 			return err
 		}
 	}
-	return u.Unit.Execute(ctx, args)
+	for i := range u.g.Calls {
+		c := &u.g.Calls[i]
+		if c.View {
+			u.values[c.Args[1]].Tensor.Bind(u.values[c.Args[0]].Tensor.Data)
+			continue
+		}
+		if err := u.calls[i].Do(u.ctx); err != nil {
+			return &delegate.Error{Backend: "oracle", Reason: delegate.ErrArgument, Place: c.Place + " (" + nameOf(c) + ")", Err: err}
+		}
+	}
+	return nil
+}
+
+// bind assigns the arguments to the graph's values.
+func (u *unit) bind(args []*tensor.Value) error {
+	same := u.calls != nil
+	for k, v := range u.args {
+		same = same && u.values[v].Tensor == args[k].Tensor
+	}
+	if same {
+		return nil
+	}
+	for k, v := range u.args {
+		from := &u.g.Values[v]
+		if t := args[k].Tensor; args[k].Kind != tensor.KindTensor || t.DType != from.DType || t.Rank() != len(from.Sizes) {
+			return delegate.Errorf("oracle", delegate.ErrArgument, fmt.Sprintf("argument %d", k), "got %v, want %v %s", t, from.DType, tensor.FormatSizes(from.Sizes))
+		}
+		u.values[v].Tensor = args[k].Tensor
+	}
+	u.calls = make([]kernels.Call, len(u.g.Calls))
+	for i := range u.g.Calls {
+		if c := &u.g.Calls[i]; !c.View {
+			a := kernels.Args(u.slots(c.Args))
+			if err := c.Sig.Check(a); err != nil {
+				return err
+			}
+			u.calls[i] = kernels.NewCall(c.Op.Func, a, true)
+		}
+	}
+	return nil
 }
 
 // spoil fills the unit's own memory. It fails if an output shares memory with an input.
 func (u *unit) spoil() error {
-	own := u.Memory()
-	for i := range own {
-		own[i] = u.poison
+	for i := range u.memory {
+		u.memory[i] = u.poison
 	}
 	before := u.sum()
 	u.flipOutputs()
@@ -187,18 +291,16 @@ func (u *unit) spoil() error {
 func (u *unit) sum() uint32 {
 	h := crc32.NewIEEE()
 	for _, v := range u.g.Inputs {
-		h.Write(u.Value(v).Tensor.Data)
+		h.Write(u.values[v].Tensor.Data)
 	}
 	return h.Sum32()
 }
 
 func (u *unit) flipOutputs() {
 	for _, v := range u.g.Outputs {
-		b := u.Value(v).Tensor.Storage()
+		b := u.values[v].Tensor.Storage()
 		for i := range b {
 			b[i] ^= 0xFF
 		}
 	}
 }
-
-func (u *unit) Close() error { return u.Unit.Close() }

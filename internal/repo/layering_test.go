@@ -99,7 +99,7 @@ func under(pkg string, folders ...string) bool {
 // ofTests reports whether a package is only for tests.
 func ofTests(pkg string) bool {
 	return strings.HasSuffix(pkg, "test") || under(pkg, "internal/await", "internal/campaign", "internal/cases", "internal/cputime", "internal/guard",
-		"internal/needs", "cbindings/xnn/xnnguard", "delegate/interpreter")
+		"internal/needs", "cbindings/xnn/xnnguard")
 }
 
 // layerOf returns the layer of a package, -1 for none; cbindings is listed in several and belongs
