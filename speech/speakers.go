@@ -190,21 +190,8 @@ func (d *speakers) rows(ctx context.Context, part []float32) (list []row, err er
 
 // spectrogram returns the frames of samples, one after the other.
 func (d *speakers) spectrogram(ctx context.Context, samples []float32) (mel []float32, bins, n int, err error) {
-	if err := errors.Join(d.preprocessor.floats(0, samples, len(samples)), d.preprocessor.ints(1, []int64{int64(len(samples))}, 1)); err != nil {
-		return nil, 0, 0, err
-	}
-	if err := d.preprocessor.Execute(ctx); err != nil {
-		return nil, 0, 0, err
-	}
-	out, err := d.preprocessor.tensor(0, 3)
+	out, columns, n, err := featuresOf(ctx, d.preprocessor, samples)
 	if err != nil {
-		return nil, 0, 0, err
-	}
-	columns, err := d.preprocessor.result(0)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	if n, err = d.preprocessor.integer(1); err != nil {
 		return nil, 0, 0, err
 	}
 	bins, n = out.Sizes[1], max(0, min(n, out.Sizes[2]))

@@ -180,23 +180,27 @@ func (t *transducer) run(ctx context.Context, samples []float32) ([]timed, error
 	return list, nil
 }
 
+// featuresOf returns the features of samples as a preprocessor computes them: their shape, their elements and the number of frames.
+func featuresOf(ctx context.Context, preprocessor *method, samples []float32) (t *tensor.Tensor, features []float32, n int, err error) {
+	if err := errors.Join(preprocessor.floats(0, samples, len(samples)), preprocessor.ints(1, []int64{int64(len(samples))}, 1)); err != nil {
+		return nil, nil, 0, err
+	}
+	if err := preprocessor.Execute(ctx); err != nil {
+		return nil, nil, 0, err
+	}
+	if t, err = preprocessor.tensor(0, 3); err != nil {
+		return nil, nil, 0, err
+	}
+	if features, err = preprocessor.result(0); err != nil {
+		return nil, nil, 0, err
+	}
+	n, err = preprocessor.integer(1)
+	return t, features, n, err
+}
+
 // encode returns the encoder's frames, their width and their number.
 func (t *transducer) encode(ctx context.Context, samples []float32) (frames []float32, width, n int, err error) {
-	if err := errors.Join(t.preprocessor.floats(0, samples, len(samples)), t.preprocessor.ints(1, []int64{int64(len(samples))}, 1)); err != nil {
-		return nil, 0, 0, err
-	}
-	if err := t.preprocessor.Execute(ctx); err != nil {
-		return nil, 0, 0, err
-	}
-	mel, err := t.preprocessor.tensor(0, 3)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	features, err := t.preprocessor.result(0)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	length, err := t.preprocessor.integer(1)
+	mel, features, length, err := featuresOf(ctx, t.preprocessor, samples)
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -45,7 +45,7 @@ func TestECMA(t *testing.T) {
 		}
 		check := validator(t, schema)
 		for i, s := range append(c.yes, c.not...) {
-			if text := quoted(s); matches(g, text) != (i < len(c.yes)) {
+			if text := Quoted(s); matches(g, text) != (i < len(c.yes)) {
 				t.Errorf("%s: %s is accepted: %v", c.pattern, text, i >= len(c.yes))
 			} else if err := check(text); i < len(c.yes) && err != nil {
 				t.Errorf("%s: %s: %v", c.pattern, text, err)
@@ -81,7 +81,7 @@ func FuzzECMA(f *testing.F) {
 		if err != nil {
 			return
 		}
-		matches(g, quoted(text)) // must return
+		matches(g, Quoted(text)) // must return
 	})
 }
 

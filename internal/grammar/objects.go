@@ -53,7 +53,7 @@ func (c *compiler) objectPart(entries []entry, path string) (Part, error) {
 		case err != nil:
 			return nil, err
 		default:
-			list = append(list, property{c.Rule(Seq(Text(quoted(name)+":"), c.space, p)), o.needed[name]})
+			list = append(list, property{c.Rule(Seq(Text(Quoted(name)+":"), c.space, p)), o.needed[name]})
 		}
 	}
 	if o.least > len(list) {

@@ -201,7 +201,7 @@ func runes(low, high rune) Part {
 		if !utf8.ValidRune(low) {
 			low = utf8.RuneError
 		}
-		s := quoted(string(low))
+		s := Quoted(string(low))
 		return Text(s[1 : len(s)-1])
 	}
 	var list []Part

@@ -40,7 +40,7 @@ func isScalar(v any) bool {
 func jsonText(v any) string {
 	switch x := v.(type) {
 	case string:
-		return quoted(x)
+		return Quoted(x)
 	case json.Number:
 		return string(x)
 	case *jinja.List:
@@ -63,8 +63,8 @@ func jsonText(v any) string {
 	return string(b)
 }
 
-// quoted returns a string as JSON, without escapes for HTML.
-func quoted(s string) string {
+// Quoted returns a string as JSON, without escapes for HTML.
+func Quoted(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -97,7 +97,7 @@ func appendCanonical(b []byte, v any) []byte {
 		slices.Sort(names)
 		b = append(b, '{')
 		for _, name := range names {
-			b = append(appendCanonical(append(b, quoted(name)+":"...), x.Get(name)), ',')
+			b = append(appendCanonical(append(b, Quoted(name)+":"...), x.Get(name)), ',')
 		}
 		return append(b, '}')
 	}

@@ -34,18 +34,11 @@ func ordered(ok func(int) bool) operation {
 
 // numeric returns a number, or a bool as one.
 func numeric(v any) (x float64, ok bool) {
-	switch n := v.(type) {
-	case int:
-		return float64(n), true
-	case float64:
-		return n, true
-	case bool:
-		if n {
-			return 1, true
-		}
-		return 0, true
+	if x, ok = v.(float64); ok {
+		return x, true
 	}
-	return 0, false
+	n, ok := integer(v)
+	return float64(n), ok
 }
 
 // integer returns an integer, or a bool as one.

@@ -46,9 +46,11 @@ func (p *parser) print() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.expect(printEnd, "", "the end }}"); err != nil {
-		return nil, err
-	}
+	return written(x), p.expect(printEnd, "", "the end }}")
+}
+
+// written writes the value of an expression.
+func written(x expr) node {
 	return func(r *run) error {
 		v, err := x(r)
 		if err != nil {
@@ -59,7 +61,7 @@ func (p *parser) print() (node, error) {
 			return err
 		}
 		return r.write(s)
-	}, nil
+	}
 }
 
 // statements are the tags. It is set below: the functions refer to it.
@@ -281,17 +283,7 @@ func (p *parser) filterTag() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(r *run) error {
-		v, err := x(r)
-		if err != nil {
-			return err
-		}
-		s, err := r.str(v)
-		if err != nil {
-			return err
-		}
-		return r.write(s)
-	}, p.end()
+	return written(x), p.end()
 }
 
 // generationTag reads statements that Hugging Face's library marks for training.

@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -62,7 +63,7 @@ func (w *writer) isTable(m *pte.Method, args []int) bool {
 	t := m.Values[args[0]].Tensor
 	spec := w.argSpec(m, args[0])
 	n := int64(len(spec.Const))
-	if t.DType != tensor.Float32 || len(t.Sizes) != 2 || n == 0 || n != t.NBytes() || !isContiguous(t.DimOrder) {
+	if t.DType != tensor.Float32 || len(t.Sizes) != 2 || n == 0 || n != t.NBytes() || !slices.IsSorted(t.DimOrder) {
 		return false
 	}
 	for _, x := range floatsOf(spec.Const) {
@@ -71,15 +72,6 @@ func (w *writer) isTable(m *pte.Method, args []int) bool {
 		}
 	}
 	return m.Values[args[1]].Tensor.DType == tensor.Int64 && m.Values[args[5]].Tensor.DType == tensor.Float32
-}
-
-func isContiguous(order []uint8) bool {
-	for i, d := range order {
-		if int(d) != i {
-			return false
-		}
-	}
-	return true
 }
 
 // floatsOf returns the elements of a constant, which may have any alignment.

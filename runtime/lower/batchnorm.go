@@ -95,21 +95,12 @@ func (p *pass) layer(j, out int) *layer {
 		if l.rank > 0 && len(sizes) != l.rank || len(w.Sizes) <= l.axis || !p.isFloats(s.Args[l.weight]) || s.Args[firstOut(s)] != out {
 			continue
 		}
-		if l.axis > 0 && !isPlainOrder(w.DimOrder) || len(w.DimOrder) > 0 && l.axis == 0 && w.DimOrder[0] != 0 {
+		if l.axis > 0 && !slices.IsSorted(w.DimOrder) || len(w.DimOrder) > 0 && l.axis == 0 && w.DimOrder[0] != 0 {
 			continue // channels are found by their stride
 		}
 		return l
 	}
 	return nil
-}
-
-func isPlainOrder(order []uint8) bool {
-	for i, d := range order {
-		if int(d) != i {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *pass) isFloats(v int) bool {

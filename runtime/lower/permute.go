@@ -72,7 +72,7 @@ func (p *pass) permuted(i int) []int {
 		}
 		x, y := p.m.Values[s.Args[0]].Tensor, p.m.Values[s.Args[firstOut(s)]].Tensor
 		order := q.order(p, s, len(x.Sizes))
-		if len(order) != len(x.Sizes) || !isPlainOrder(x.DimOrder) || !isPlainOrder(y.DimOrder) {
+		if len(order) != len(x.Sizes) || !slices.IsSorted(x.DimOrder) || !slices.IsSorted(y.DimOrder) {
 			return nil
 		}
 		for k := range order {

@@ -114,7 +114,7 @@ func (p *pass) foldBehind(i, x, out int, function func() (*affine, bool)) bool {
 	if in := s.Args[0]; p.m.Values[in].Storage != p.m.Values[out].Storage || !p.alike(in, out) { // it may be another value of the same bytes
 		return false
 	}
-	if p.m.Values[s.Args[6]].Bool || !p.isFloats(s.Args[1]) || len(w.Sizes) < 3 || !isPlainOrder(w.DimOrder) {
+	if p.m.Values[s.Args[6]].Bool || !p.isFloats(s.Args[1]) || len(w.Sizes) < 3 || !slices.IsSorted(w.DimOrder) {
 		return false
 	}
 	a, ok := function()

@@ -70,12 +70,3 @@ func (f *finder) dim(v, rank int) (d int, ok bool) {
 
 // outermost returns the first dimension whose size is not 1, None if there is none.
 func outermost(sizes []int) int { return slices.IndexFunc(sizes, func(n int) bool { return n != 1 }) }
-
-func contiguous(order []uint8) bool {
-	for i, d := range order {
-		if int(d) != i {
-			return false
-		}
-	}
-	return true
-}

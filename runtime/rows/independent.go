@@ -132,7 +132,7 @@ func (f *follower) resolve(v int) (ok bool) {
 	return true
 }
 
-func (f *follower) contiguous(v int) bool { return contiguous(f.run.Values[v].Tensor.DimOrder) }
+func (f *follower) contiguous(v int) bool { return slices.IsSorted(f.run.Values[v].Tensor.DimOrder) }
 
 // step follows the rows through step i and those that a jump joins with it, and returns the next step.
 func (f *follower) step(i int) (next int, err error) {

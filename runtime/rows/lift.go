@@ -27,7 +27,7 @@ func (f *finder) lift(s *ir.Step) (ok bool) {
 	for _, v := range s.Writes {
 		x := &f.Values[v]
 		t, storage := x.Tensor, x.Storage
-		one := t.Dynamism == tensor.Static && !t.Const && len(t.Sizes) > 1 && t.Sizes[0] == 1 && contiguous(t.DimOrder)
+		one := t.Dynamism == tensor.Static && !t.Const && len(t.Sizes) > 1 && t.Sizes[0] == 1 && slices.IsSorted(t.DimOrder)
 		if !one || f.Storages[storage].Kind != ir.Activation || len(f.Storages[storage].Values) > 1 || f.fixed[storage] && f.updated[storage] {
 			return false
 		}

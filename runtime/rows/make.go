@@ -62,7 +62,7 @@ func (f *finder) findDims(single func(v, dim int) bool) {
 	for v := range f.Values {
 		f.plan.Dims[v] = None
 		t := f.Values[v].Tensor
-		if t == nil || t.Const || t.Dynamism != tensor.DynamicBound || !contiguous(t.DimOrder) {
+		if t == nil || t.Const || t.Dynamism != tensor.DynamicBound || !slices.IsSorted(t.DimOrder) {
 			continue
 		}
 		kind := f.Storages[f.Values[v].Storage].Kind

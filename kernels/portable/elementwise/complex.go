@@ -59,17 +59,7 @@ func joinParts(k *block[complex128]) {
 }
 
 // angle is aten::angle, whose result is real.
-func angle(c *kernels.Ctx, a kernels.Args) error {
-	self := a.Tensor(0)
-	if !self.DType.IsComplex() {
-		return phase.run(c, a)
-	}
-	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a), compute: tensor.Complex128}
-	if !cl.out.DType.IsFloat() {
-		return kernels.Bad(cl.out.i, cl.out.DType.String(), "a real float type")
-	}
-	return phase.table.run(c, a, &cl)
-}
+func angle(c *kernels.Ctx, a kernels.Args) error { return phase.realOf(c, a) }
 
 func anglesOf[C float](k *block[C]) {
 	map1(k, func(x C) C {

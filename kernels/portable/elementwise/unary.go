@@ -40,17 +40,19 @@ func wantSelfType(a kernels.Args) error {
 	return kernels.WantDType(out.i, out.Tensor, a.Tensor(0).DType)
 }
 
-// modulus is abs, whose result is real for complex operands.
-func modulus(c *kernels.Ctx, a kernels.Args) error {
-	self := a.Tensor(0)
-	if !self.DType.IsComplex() {
-		return absolute.run(c, a)
+// modulus is abs.
+func modulus(c *kernels.Ctx, a kernels.Args) error { return absolute.realOf(c, a) }
+
+// realOf is run, but the result is real for complex operands.
+func (u *unary) realOf(c *kernels.Ctx, a kernels.Args) error {
+	if !a.Tensor(0).DType.IsComplex() {
+		return u.run(c, a)
 	}
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a), compute: tensor.Complex128}
 	if !cl.out.DType.IsFloat() {
 		return kernels.Bad(cl.out.i, cl.out.DType.String(), "a real float type")
 	}
-	return absolute.table.run(c, a, &cl)
+	return u.table.run(c, a, &cl)
 }
 
 var (

@@ -2,11 +2,27 @@ package graph
 
 import "strings"
 
-// classes are the classes of operations by parts of their names, the first match.
-var classes = []struct {
+// named are classes by parts of names; the first match counts.
+type named []struct {
 	class string
 	parts []string
-}{
+}
+
+// of returns the class of a name, or other.
+func (n named) of(name, other string) string {
+	name = strings.ToLower(name)
+	for _, row := range n {
+		for _, part := range row.parts {
+			if strings.Contains(name, part) {
+				return row.class
+			}
+		}
+	}
+	return other
+}
+
+// classes are the classes of operations.
+var classes = named{
 	{"jump", []string{"jumpfalse", "sizesjump"}},
 	{"convert", []string{"quantize_per", "dequantize", "convert", "to_copy", "dim_order"}},
 	{"product", []string{"conv", "linear", "mm", "fullyconnected", "matrixmultiply", "matmul", "attention", "sdpa", "embedding",
@@ -19,14 +35,4 @@ var classes = []struct {
 }
 
 // classOf returns the class of an operation.
-func classOf(name string) string {
-	name = strings.ToLower(name)
-	for _, row := range classes {
-		for _, part := range row.parts {
-			if strings.Contains(name, part) {
-				return row.class
-			}
-		}
-	}
-	return "element"
-}
+func classOf(name string) string { return classes.of(name, "element") }

@@ -94,10 +94,7 @@ func MatchNodes(parts []profile.Row, nodes []string) []int {
 }
 
 // operatorClasses are the operators of libXNNPACK by parts of the names of nodes and of measured operations.
-var operatorClasses = []struct {
-	class string
-	parts []string
-}{
+var operatorClasses = named{
 	{"depthwise", []string{"dwconv", "depthwise"}},
 	{"transposed convolution", []string{"deconv", "convtranspose"}},
 	{"convolution", []string{"conv2d", "convolution"}},
@@ -113,17 +110,7 @@ var operatorClasses = []struct {
 }
 
 // operatorClass returns the class of a node or a measured operation; all others are functions of one operand.
-func operatorClass(name string) string {
-	name = strings.ToLower(name)
-	for _, row := range operatorClasses {
-		for _, part := range row.parts {
-			if strings.Contains(name, part) {
-				return row.class
-			}
-		}
-	}
-	return "unary"
-}
+func operatorClass(name string) string { return operatorClasses.of(name, "unary") }
 
 // Differs sets the difference of the results of an instruction, or of a node of its delegate, from those of another
 // program, unless a larger one is set.

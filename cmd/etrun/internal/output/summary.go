@@ -43,8 +43,7 @@ type Number float64
 
 // MarshalJSON writes NaN and infinities as text.
 func (n Number) MarshalJSON() ([]byte, error) {
-	v := number(float64(n))
-	if text, ok := v.(string); ok {
+	if text, ok := number(float64(n)).(string); ok {
 		return []byte(strconv.Quote(text)), nil
 	}
 	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil

@@ -293,16 +293,21 @@ func sliceCall(c *lowerCall) error {
 }
 
 func narrowCall(c *lowerCall) error {
+	return c.indexed(func(dim, from int) error { return c.slice(c.out(), dim, from, c.int(3)) })
+}
+
+// indexed calls f with argument 1, a dimension, and argument 2, an index in it, which may be negative in the program.
+func (c *lowerCall) indexed(f func(dim, at int) error) error {
 	sizes := c.arg(0).Sizes
 	dim := wrap(c.int(1), len(sizes))
 	if dim < 0 {
 		return refuse("dimension %d of %d", c.int(1), len(sizes))
 	}
-	from := c.int(2)
-	if from < 0 {
-		from += sizes[dim]
+	at := c.int(2)
+	if at < 0 {
+		at += sizes[dim]
 	}
-	return c.slice(c.out(), dim, from, c.int(3))
+	return f(dim, at)
 }
 
 // selected makes y the elements at one index of a dimension, without that dimension.
@@ -319,16 +324,7 @@ func (c *lowerCall) selected(y, dim, at int) error {
 }
 
 func selectCall(c *lowerCall) error {
-	sizes := c.arg(0).Sizes
-	dim := wrap(c.int(1), len(sizes))
-	if dim < 0 {
-		return refuse("dimension %d of %d", c.int(1), len(sizes))
-	}
-	at := c.int(2)
-	if at < 0 {
-		at += sizes[dim]
-	}
-	return c.selected(c.out(), dim, at)
+	return c.indexed(func(dim, at int) error { return c.selected(c.out(), dim, at) })
 }
 
 // split computes the outs that are read. They are consecutive along a dimension. Outs of lower rank

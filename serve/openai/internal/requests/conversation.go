@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/serve/openai/internal/forms"
 	"github.com/etrun-go/etrun/serve/openai/internal/toolcall"
@@ -40,7 +41,7 @@ func (r *Chat) values() map[string]json.RawMessage {
 		}
 	}
 	if r.Effort != nil {
-		values["reasoning_effort"] = json.RawMessage(toolcall.Quoted(*r.Effort))
+		values["reasoning_effort"] = json.RawMessage(grammar.Quoted(*r.Effort))
 	}
 	return values
 }
@@ -89,7 +90,7 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 		case !toolcall.IsToolName(name):
 			return t, toolcall.BadName(place+".name", name)
 		case args[0] != '{' || !json.Valid(args): // a model wrote them: they are rendered as they are
-			args = json.RawMessage(toolcall.Quoted(c.Function.Arguments))
+			args = json.RawMessage(grammar.Quoted(c.Function.Arguments))
 		}
 		t.Calls = append(t.Calls, text.Call{ID: c.ID, Name: name, Arguments: args})
 	}

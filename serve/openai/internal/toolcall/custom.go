@@ -53,7 +53,7 @@ func (t *Tool) AsFunction(place string) (json.RawMessage, error) {
 			return nil, fault.Refused(place+".format.grammar.syntax", "%s, want lark or regex", fault.Quote(g.Syntax))
 		}
 		f.syntax, f.Strict = g, true
-		of = `,"description":` + Quoted(syntaxes[g.Syntax].text+"\n"+g.Definition)
+		of = `,"description":` + grammar.Quoted(syntaxes[g.Syntax].text+"\n"+g.Definition)
 	}
 	f.Parameters = json.RawMessage(`{"type":"object","properties":{"` + inputName + `":{"type":"string"` + of + `}},"required":["` + inputName +
 		`"],"additionalProperties":false}`)
@@ -61,7 +61,7 @@ func (t *Tool) AsFunction(place string) (json.RawMessage, error) {
 	if string(OrNull(c.Description)) != "null" {
 		about = `"description":` + string(c.Description) + ","
 	}
-	return json.RawMessage(`{"type":"function","function":{"name":` + Quoted(f.Name) + `,` + about + `"parameters":` + string(f.Parameters) +
+	return json.RawMessage(`{"type":"function","function":{"name":` + grammar.Quoted(f.Name) + `,` + about + `"parameters":` + string(f.Parameters) +
 		`}}`), nil
 }
 
@@ -75,7 +75,7 @@ func (w *formWriter) input(t *toolFunction) (grammar.Part, error) {
 }
 
 // AsArguments returns the input of a call of a custom tool as the arguments of the function.
-func AsArguments(input string) string { return `{"` + inputName + `":` + Quoted(input) + `}` }
+func AsArguments(input string) string { return `{"` + inputName + `":` + grammar.Quoted(input) + `}` }
 
 // unwrapper reads the input of a custom tool from its arguments as they come. Those that are not the input alone are passed on.
 type unwrapper struct {

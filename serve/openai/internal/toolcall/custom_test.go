@@ -16,7 +16,7 @@ import (
 // customTool returns a custom tool whose input has a grammar.
 func customTool(t *testing.T, syntax, definition string) toolFunction {
 	t.Helper()
-	d := Quoted(definition)
+	d := grammar.Quoted(definition)
 	var tool Tool
 	err := json.Unmarshal([]byte(`{"type":"custom","custom":{"name":"f","description":"d","format":{"type":"grammar","grammar":{"syntax":"`+syntax+
 		`","definition":`+d+`}}}}`), &tool)

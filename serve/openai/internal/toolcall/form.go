@@ -82,7 +82,7 @@ func (w *formWriter) enforced(t *toolFunction, schema []byte) error {
 // object returns the form of a call that is a JSON object.
 func (w *formWriter) object(f *Format, t *toolFunction) (grammar.Part, error) {
 	args, err := w.arguments(t)
-	return grammar.Seq(grammar.Text(cmp.Or(f.head, `{"name": `)+Quoted(t.Name)+`, "`+f.args+`": `), args, grammar.Text("}")), err
+	return grammar.Seq(grammar.Text(cmp.Or(f.head, `{"name": `)+grammar.Quoted(t.Name)+`, "`+f.args+`": `), args, grammar.Text("}")), err
 }
 
 // head returns the form of a call whose name precedes its arguments.

@@ -1,6 +1,10 @@
 package toolcall
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/etrun-go/etrun/internal/grammar"
+)
 
 // literalArguments reads arguments that are values in another notation than JSON: Python's, or that of Gemma's models, whose strings are
 // between marks and whose keys have no quotes.
@@ -166,7 +170,7 @@ func (r *literalArguments) setKey(key string) {
 		return
 	}
 	r.separate()
-	r.json.WriteString(Quoted(key) + ": ")
+	r.json.WriteString(grammar.Quoted(key) + ": ")
 }
 
 // separate begins an element of a bracket within the arguments.
@@ -217,7 +221,7 @@ func (r *literalArguments) quoted(pending *string) error {
 	case !r.python() && kind != "":
 		r.json.WriteString(scalarJSON(text, kind))
 	default:
-		r.json.WriteString(Quoted(text))
+		r.json.WriteString(grammar.Quoted(text))
 	}
 	r.stage = afterLiteral
 	return nil
@@ -240,12 +244,8 @@ func (r *literalArguments) equal() string {
 	return ":"
 }
 
-// bareKey reads a key without quotes, or an argument of Python without a name.
-func (r *literalArguments) bareKey(pending *string) error {
-	i := strings.IndexAny(*pending, r.equal()+",)")
-	if !r.python() {
-		i = strings.IndexByte(*pending, ':')
-	}
+// upTo reads text up to index i, -1 for all of what is there, which may not be its end.
+func (r *literalArguments) upTo(i int, pending *string) error {
 	if i < 0 {
 		r.text.WriteString(*pending)
 		*pending = ""
@@ -253,6 +253,18 @@ func (r *literalArguments) bareKey(pending *string) error {
 	}
 	r.text.WriteString((*pending)[:i])
 	*pending = (*pending)[i:]
+	return nil
+}
+
+// bareKey reads a key without quotes, or an argument of Python without a name.
+func (r *literalArguments) bareKey(pending *string) error {
+	i := strings.IndexAny(*pending, r.equal()+",)")
+	if !r.python() {
+		i = strings.IndexByte(*pending, ':')
+	}
+	if err := r.upTo(i, pending); err != nil {
+		return err
+	}
 	text := r.text.String()
 	if strings.HasPrefix(*pending, r.equal()) {
 		return r.keyed(text)
@@ -330,13 +342,9 @@ func (r *literalArguments) word(pending *string) error {
 	if !r.python() {
 		i = strings.IndexAny(*pending, ",]}")
 	}
-	if i < 0 {
-		r.text.WriteString(*pending)
-		*pending = ""
-		return errMore
+	if err := r.upTo(i, pending); err != nil {
+		return err
 	}
-	r.text.WriteString((*pending)[:i])
-	*pending = (*pending)[i:]
 	if r.python() {
 		r.json.WriteString(pythonWord(r.text.String()))
 	} else {

@@ -3,6 +3,8 @@ package toolcall
 import (
 	"errors"
 	"strings"
+
+	"github.com/etrun-go/etrun/internal/grammar"
 )
 
 // errMore reports that a text ends within what is read; errValue, that it is none.
@@ -55,7 +57,7 @@ func (r *memberReader) next(pending *string, _ bool) ([]callPart, callState) {
 	case ends:
 		r.stage = inName
 	default:
-		return r.part(Quoted(key) + ": " + value), callsGoOn
+		return r.part(grammar.Quoted(key) + ": " + value), callsGoOn
 	}
 	return r.part("}"), callsGoOn
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/internal/grammar"
 )
 
 // pythonLiteral returns a list or a dictionary of Python as JSON: some templates write such values as Python does.
@@ -34,7 +36,7 @@ func pythonWord(word string) string {
 	if s, ok := integerJSON(digits); ok {
 		return s
 	}
-	return Quoted(word)
+	return grammar.Quoted(word)
 }
 
 // pythonString reads a string of Python up to its end: models forget to escape quotes, so that one ends a string only if what can follow a
@@ -53,13 +55,9 @@ func (r *literalArguments) pythonString(pending *string) error {
 			r.text.WriteString(r.mark + r.space.String())
 		}
 		i := strings.IndexAny(*pending, `\`+r.mark[:1])
-		if i < 0 {
-			r.text.WriteString(*pending)
-			*pending = ""
-			return errMore
+		if err := r.upTo(i, pending); err != nil {
+			return err
 		}
-		r.text.WriteString((*pending)[:i])
-		*pending = (*pending)[i:]
 		if (*pending)[0] == '\\' {
 			text, n := unescaped(*pending)
 			if n == 0 {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/internal/lazy"
 )
 
@@ -134,20 +135,9 @@ func scalarJSON(raw, kind string) string {
 		}
 	}
 	if !ok {
-		return Quoted(raw)
+		return grammar.Quoted(raw)
 	}
 	return text
-}
-
-// Quoted returns the JSON of a string, without escapes for HTML.
-func Quoted(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil { // cannot happen for strings
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // property returns the schema of a member.
