@@ -81,6 +81,7 @@ func TestLowerRefuses(t *testing.T) {
 		{"a method", scalars + " --method forwards", "no method", 2},
 		{"inputs", digits + " --all --input ones --input ones", "", 5},
 		{"memory", digits + " --all --max-memory 1KiB", "", 9},
+		{"memory of the original", digits + " --all --max-memory 60KiB", "; give smaller inputs with --input", 9},
 		{"no program", "missing.pte", "missing.pte", 2},
 		{"no data", weights, "pass --data FILE.ptd", 4},
 	} {

@@ -178,9 +178,12 @@ func outputSteps(s *session.Session) map[string][]float64 {
 	return steps
 }
 
-// inOriginal explains an error of the original program, whose random inputs may not fit it.
+// inOriginal explains an error of the original program, whose random inputs may not fit it, or be too large.
 func inOriginal(err error, flag string) error {
-	if isUnfit(err) {
+	switch {
+	case errors.Is(err, etrun.ErrMemory):
+		return fmt.Errorf("%w; give smaller inputs with %s, or write without a comparison: --verify=false", err, flag)
+	case isUnfit(err):
 		return fmt.Errorf("%w; give inputs that the program accepts with %s, or write without a comparison: --verify=false", err, flag)
 	}
 	return err

@@ -146,6 +146,9 @@ func (r *quantizeReport) print(a *app) {
 		}
 	}
 	fmt.Fprintf(a.Out, "%s: %d of %s quantized\n", r.Scheme, quantized, cli.Count(len(r.Layers), "layer", "layers"))
+	if quantized+len(r.Embeddings) == 0 {
+		fmt.Fprintln(a.Out, "  the program is only lowered")
+	}
 	r.printAuto(a)
 	if n := len(r.Embeddings); n > 0 {
 		fmt.Fprintf(a.Out, "  %s with 8 bits\n", cli.Count(n, "embedding", "embeddings"))

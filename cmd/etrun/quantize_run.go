@@ -113,11 +113,12 @@ func (w *quantizing) findInputs(ctx context.Context) (err error) {
 	for w.try = range session.Attempts() {
 		w.inputs = nil
 		failed := w.measureEach(ctx, "looking for inputs", nil)
-		if failed == nil || !isUnfit(failed) {
-			return failed
+		explained := inOriginal(failed, "--calibrate")
+		if !isUnfit(failed) {
+			return explained
 		}
 		if err == nil {
-			err = inOriginal(failed, "--calibrate")
+			err = explained
 		}
 	}
 	return err
@@ -200,14 +201,19 @@ func (w *quantizing) measureEach(ctx context.Context, what string, by delegate.B
 
 // warnOfState warns once of samples that are first calls alone, although the program has state.
 func (w *quantizing) warnOfState(s *session.Session) {
-	if !s.KeepsState() {
+	if !s.KeepsState() || len(w.q.Layers()) == 0 {
 		return
 	}
 	w.report.Sequences = sequences(w.samples)
-	if w.report.Sequences == len(w.samples) {
-		w.Say("warning: the program has state, and each sample is a first call: ranges and errors of later calls are unknown; " +
-			"--calibrate takes a folder for each sequence of calls, or --calibrate FILE --next FILE")
+	if w.report.Sequences < len(w.samples) {
+		return
 	}
+	first := "each sample is a first call"
+	if len(w.samples) == 0 {
+		first = "its random inputs are those of a first call"
+	}
+	w.Say("warning: the program has state, and %s: ranges and errors of later calls are unknown; "+
+		"--calibrate takes a folder for each sequence of calls, or --calibrate FILE --next FILE", first)
 }
 
 // random returns a call of each method with layers, of all methods if there are no layers.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -159,7 +160,11 @@ func (a *app) readRepaired(ctx context.Context, path, to string, o session.Optio
 	}
 	size = len(data.data())
 	if err != nil {
-		say("warning: faults of the exporter are not repaired in the file: %v", err)
+		what := "it is unknown whether the file has faults of its exporter"
+		if errors.Is(err, repair.ErrBeyond) {
+			what = "faults of the exporter are not repaired in the file"
+		}
+		say("warning: %s: %v", what, err)
 		return size, data, nil, context.Cause(ctx)
 	}
 	if fixed != data {
