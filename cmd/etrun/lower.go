@@ -97,7 +97,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	}
 	path := input.Stdin(from)
 	defer collect.Often(append(l.DataFiles(), path)...)()
-	size, data, changes, err := l.readRepaired(ctx, path, l.output, l.Options)
+	size, data, changes, err := l.readRepaired(ctx, path, l.output, l.Options, l.calls[0].Method != "")
 	defer data.close()
 	if err != nil {
 		return err

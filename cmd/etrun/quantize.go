@@ -188,7 +188,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	}
 	name := input.Stdin(from)
 	defer collect.Often(append(q.DataFiles(), name)...)()
-	size, file, changes, err := q.readRepaired(ctx, name, q.output, q.Options)
+	size, file, changes, err := q.readRepaired(ctx, name, q.output, q.Options, q.method != "")
 	defer file.close()
 	if err != nil {
 		return err

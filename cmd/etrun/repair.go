@@ -145,8 +145,9 @@ func (r *repairCommand) repaired(ctx context.Context, path string, data *stored)
 }
 
 // readRepaired reads a program, and returns it without the faults of its exporter: what is written must not have those that are
-// repaired at load. If they are not found or cannot be repaired in the file, it says why. size is that of the program as it was.
-func (a *app) readRepaired(ctx context.Context, path, to string, o session.Options) (size int, fixed *stored, changes []repair.Change, err error) {
+// repaired at load. If they are not found or cannot be repaired in the file, it says why; some reports whether the command is for some
+// methods, so that others need not load. size is that of the program as it was.
+func (a *app) readRepaired(ctx context.Context, path, to string, o session.Options, some bool) (size int, fixed *stored, changes []repair.Change, err error) {
 	data, err := a.readProgram(ctx, path, to, &o)
 	if err != nil {
 		return 0, nil, nil, err
@@ -160,6 +161,9 @@ func (a *app) readRepaired(ctx context.Context, path, to string, o session.Optio
 	}
 	size = len(data.data())
 	if err != nil {
+		if !some && (errors.Is(err, etrun.ErrMissing) || errors.Is(err, etrun.ErrFormat)) {
+			return size, data, nil, err
+		}
 		what := "it is unknown whether the file has faults of its exporter"
 		if errors.Is(err, repair.ErrBeyond) {
 			what = "faults of the exporter are not repaired in the file"
