@@ -3,9 +3,9 @@ package prepare
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // findAvailable asks how much memory the system has left. That of images of an earlier run is part of it.
@@ -40,22 +40,31 @@ func (l *load) compare(parts ...Part) error {
 	for _, p := range parts {
 		want += p.Bytes
 	}
-	besides := min(max(want/32, leastBesides), 8<<20)
+	besides := min(max(want/32, l.besides()), 8<<20)
 	if want += besides; l.available == 0 || want <= l.available {
 		return nil
 	}
 	return &MemoryError{Want: want, Limit: l.available, Available: true, Parts: append(parts, Part{"heap and stacks", besides})}
 }
 
-// leastBesides is what the heap, stacks and tables of a process grow by at least after a load begins.
-const leastBesides = 4 << 20
+// besides is what the heap, stacks and tables of a process grow by at least after a load begins, and the arenas in a small call of inputs whose
+// sizes vary.
+func (l *load) besides() int64 {
+	for _, v := range l.Method.Inputs {
+		if t := l.Method.Values[v].Tensor; t != nil && t.Dynamism != tensor.Static {
+			return 7 << 20
+		}
+	}
+	return 4 << 20
+}
 
-// spare returns how many bytes of constants may be made besides those that have been: as many as the program has, and as the system has left.
+// spare returns how many bytes of constants may be made besides those that have been: as many as the program has, and as the system has
+// left besides the garbage of making them.
 func (l *load) spare(made int64) int64 {
 	if l.available == 0 {
 		return l.Size
 	}
-	return min(l.Size, max(l.available-leastBesides-made, 0))
+	return min(l.Size, max(l.available-l.besides()-l.Size/8-made, 0))
 }
 
 // measure fails, before anything is packed, if the packed weights of the payloads are more than the system has left. It asks for them only if
@@ -94,11 +103,11 @@ func (l *load) foldedBytes() int64 {
 }
 
 // checkAvailable fails if a method needs more memory than the system has left: its packed weights, and what every
-// run touches. State, and values whose sizes vary, are touched only as far as they are used.
+// run touches. State, and values whose sizes vary, are touched only as far as they are used: runs check that.
 func (l *load) checkAvailable(m *Method) error {
 	runs := int64(0)
 	if !m.IR.HasDynamicInputs() {
-		runs = m.Plan.Bytes() - m.Plan.StateBytes + scratchBytes(m.Needs, math.MaxInt64-1)
+		runs = m.Plan.Bytes() - m.Plan.StateBytes + m.ScratchBytes()
 	}
 	return l.compare(Part{"packed weights", packedBytes(m.Needs)}, Part{"arenas", runs})
 }

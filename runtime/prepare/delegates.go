@@ -144,7 +144,7 @@ func (l *load) limits(regions ...delegate.Needs) delegate.Limits {
 		}
 	}
 	if l.available > 0 {
-		left.Weights = max(l.available-leastBesides-l.foldedBytes()-packedBytes(l.files.needs)-packedBytes(regions), 1)
+		left.Weights = max(l.available-l.besides()-l.foldedBytes()-packedBytes(l.files.needs)-packedBytes(regions), 1)
 	}
 	return left
 }

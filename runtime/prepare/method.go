@@ -35,6 +35,9 @@ func scratchBytes(needs []delegate.Needs, limit int64) int64 {
 	return own + min(shared, limit-own+1)
 }
 
+// ScratchBytes returns the working memory of an instance's units.
+func (m *Method) ScratchBytes() int64 { return scratchBytes(m.Needs, math.MaxInt64-1) }
+
 // FoldedBytes returns the size of the constants that were computed at load.
 func (m *Method) FoldedBytes() int64 { return foldedBytes(m.Folded) + rewrittenBytes(m.Rewritten) }
 
@@ -217,7 +220,7 @@ func (m *Method) checkLargest(on *plan.Memory, limits Limits, file int64) error 
 // MemoryNeeded returns the memory of an instance by kind.
 func (m *Method) MemoryNeeded(on *plan.Memory, file int64) *MemoryError {
 	e := &MemoryError{Parts: []Part{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
-	scratch, weights := scratchBytes(m.Needs, math.MaxInt64-1), int64(0)
+	scratch, weights := m.ScratchBytes(), int64(0)
 	for i := range m.Needs {
 		weights += m.Needs[i].PackedBytes
 	}
