@@ -170,7 +170,8 @@ func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } 
 // WithAvailableMemory makes Open and Load fail if a file that is read, and not mapped, or the memory that every run of a method uses, such as
 // packed weights, is more than left returns, which they call: bytes, 0 if that is not known. Otherwise the kernel may end the process.
 // nil means what the machine and the control groups of the process have left, with what the kernel can drop; it is known on Linux.
-// State is no longer part of [Limits].PlannedBytes.
+// State is no longer part of [Limits].PlannedBytes. If the sizes of inputs vary, runs that are larger than those before, or that may have
+// filled another MiB of state, call left, too, and fail with a [MemoryError].
 func WithAvailableMemory(left func() int64) Option {
 	return func(c *config) {
 		if c.available = left; left == nil {

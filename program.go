@@ -143,7 +143,7 @@ func (p *Program) path() string {
 func (p *Program) makeSlots() {
 	c := &p.config
 	p.shared = exec.Program{Observers: &c.observers, Pool: p.pool, Limits: c.memoryLimits(), Size: p.spec.Size, Steps: c.limits.Instructions,
-		Seed: c.seed, Planning: c.planning(), Retain: p.retain, Release: p.release}
+		Seed: c.seed, Planning: c.planning(), Available: c.available, Retain: p.retain, Release: p.release}
 	p.slots = p.slotsOf(c)
 	if c.lowering == LowerVerify {
 		plain := *c

@@ -105,6 +105,51 @@ func TestAvailableMemory(t *testing.T) {
 	}
 }
 
+// TestAvailableForRuns runs a program whose inputs vary in size while the system has less and less left: a call fails before it touches
+// more, and later calls have the right results.
+func TestAvailableForRuns(t *testing.T) {
+	left := int64(1 << 40)
+	p, err := etrun.Open(smallLanguageModel.write(t), etrun.WithDelegates(Backend{Engine: EngineGo}), etrun.WithThreads(1),
+		etrun.WithAvailableMemory(func() int64 { return left }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(t.Context(), "forward")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	run := func(tokens int) error {
+		if err := m.SetInput(0, tensor.New(tensor.Int64, 1, tokens)); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.SetInput(1, tensor.New(tensor.Int64, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return m.Execute(t.Context())
+	}
+	wants := [3]int64{}
+	for i, tokens := range []int{1, 2, 3} {
+		left = 1
+		e, ok := errors.AsType[*etrun.MemoryError](run(tokens))
+		if !ok || !e.Available || e.Limit != 1 {
+			t.Fatalf("%d tokens with 1 byte left: got %v", tokens, e)
+		}
+		wants[i], left = e.Want, e.Want
+		if err := run(tokens); err != nil {
+			t.Errorf("%d tokens with as much left as they need: %v", tokens, err)
+		}
+		left = 1
+		if err := run(tokens); err != nil {
+			t.Errorf("%d tokens again: %v", tokens, err)
+		}
+	}
+	if wants[0] >= wants[1] || wants[1] >= wants[2] {
+		t.Errorf("calls of 1 to 3 tokens need %d bytes, want more for more", wants)
+	}
+}
+
 // programsIn lists the programs below folders.
 func programsIn(t *testing.T, folders []string) (list []string) {
 	t.Helper()

@@ -163,24 +163,33 @@ func (m *Instance) execute(ctx context.Context) error {
 			return err
 		}
 	}
+	bytes, largest := m.inputBytes()
+	if err := m.checkAvailable(bytes, largest); err != nil {
+		return err
+	}
 	err := m.run(ctx)
 	if err == nil && m.reference != nil {
 		err = m.verify(ctx)
 	}
 	m.executed = err == nil
 	m.unset()
-	m.grown()
+	m.grown(bytes)
 	return err
 }
 
-// grown looks at the memory after a run with more bytes of inputs than any before: it may have touched more.
-func (m *Instance) grown() {
-	bytes := 1
+// inputBytes returns the bytes of the inputs, and of the largest ones, and 1.
+func (m *Instance) inputBytes() (bytes int, largest float64) {
 	for i := range m.inputs {
 		if in := &m.inputs[i]; in.bound != nil {
 			bytes += len(in.initial.Tensor.Data)
+			largest += float64(m.ir.Values[m.ir.Inputs[i]].Tensor.NBytes())
 		}
 	}
+	return bytes + 1, largest + 1
+}
+
+// grown looks at the memory after a run with more bytes of inputs than any before: it may have touched more.
+func (m *Instance) grown(bytes int) {
 	if bytes > m.most {
 		m.most = bytes
 		m.reportMemory(&m.observed)

@@ -61,6 +61,7 @@ type Instance struct {
 	reported  [2]atomic.Int64 // planned and scratch memory reported to observers
 	operators atomic.Int64    // scratch of operators at the last look
 	most      int             // bytes of the inputs of the largest call, after which that was looked at
+	filled    int64           // bytes of state by calls since the last look at what the system has left
 
 	life atomic.Int32
 }

@@ -21,6 +21,9 @@ type Program struct {
 	Seed     uint64
 	Planning plan.Options
 
+	// Available returns the memory that the system has left, 0 if that is not known; nil: runs do not ask.
+	Available func() int64
+
 	Retain  func()       // keeps the program open
 	Release func() error // undoes it, and undoes the count of an instance when it is closed
 }

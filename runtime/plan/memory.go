@@ -56,28 +56,50 @@ func (p *Memory) Bytes() int64 { return p.StateBytes + p.HeapBytes + p.Size() }
 // LeastBytes returns the memory that every call needs, whatever the sizes of its inputs: that of state, of values outside of the arenas,
 // and of the places of values that have one size.
 func (p *Memory) LeastBytes() int64 {
-	var fixed []int
 	n := p.StateBytes + p.HeapBytes
-	for i := range p.Items {
-		switch {
-		case i >= len(p.Method.Storages) || !p.Method.IsDynamic(p.Method.Storages[i].Values...):
-			fixed = append(fixed, i)
-		case p.Method.Storages[i].Output: // may be in the heap
-			n += p.Method.Storages[i].Bytes
+	for i := range p.Method.Storages {
+		if s := &p.Method.Storages[i]; s.Output && p.Method.IsDynamic(s.Values...) { // may be in the heap
+			n += s.Bytes
 		}
 	}
-	from := func(i int) Place { return p.Places[fixed[i]] }
-	sort.Slice(fixed, func(i, k int) bool {
-		a, b := from(i), from(k)
+	return n + p.union(func(i int) int64 {
+		if i < len(p.Method.Storages) && p.Method.IsDynamic(p.Method.Storages[i].Values...) {
+			return 0
+		}
+		return p.Items[i].Bytes
+	})
+}
+
+// TouchedBytes estimates how much of the arenas a call touches for which values of varying sizes, and blocks of working memory, have a part
+// of their largest sizes. Those that share bytes at these sizes may lie one behind the other at smaller ones.
+func (p *Memory) TouchedBytes(part float64) int64 {
+	return p.union(func(i int) int64 {
+		if i < len(p.Method.Storages) && !p.Method.IsDynamic(p.Method.Storages[i].Values...) {
+			return p.Items[i].Bytes
+		}
+		return int64(part * float64(p.Items[i].Bytes))
+	})
+}
+
+// union returns the size of the places together, of which the items use so many bytes.
+func (p *Memory) union(bytes func(i int) int64) (n int64) {
+	var used []int
+	for i := range p.Items {
+		if p.Items[i].Bytes > 0 {
+			used = append(used, i)
+		}
+	}
+	sort.Slice(used, func(i, k int) bool {
+		a, b := p.Places[used[i]], p.Places[used[k]]
 		return a.Arena < b.Arena || a.Arena == b.Arena && a.Offset < b.Offset
 	})
 	end := Place{}
-	for i, item := range fixed {
-		at := from(i)
+	for _, i := range used {
+		at := p.Places[i]
 		if at.Arena != end.Arena {
 			end = Place{Arena: at.Arena}
 		}
-		if upTo := at.Offset + p.Items[item].Bytes; upTo > end.Offset {
+		if upTo := at.Offset + bytes(i); upTo > end.Offset {
 			n += upTo - max(at.Offset, end.Offset)
 			end.Offset = upTo
 		}
