@@ -75,7 +75,7 @@ func newEval(a *app) *cobra.Command {
 	flags.StringVar(&e.labels, "labels", "", "labels of the files in `FILE`.csv, with the columns file and label")
 	flags.StringVar(&e.classes.labels, "classes", "", "names of the classes in the lines of `FILE`, or a JSON list")
 	flags.StringVar(&e.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
-	flags.Var(&e.classes.decoders, "decode", "labels are texts, which output N, by default 0, has as ctc, or boxes, which it has as boxes or map")
+	flags.Var(session.OnSet{Kind: "[N=]KIND", Act: e.classes.addDecoder}, "decode", "labels are texts, which output N, by default 0, has as ctc, or boxes, which it has as boxes or map")
 	flags.IntVar(&e.scores, "scores", 0, "output `N` has the scores")
 	e.AddFlags(flags)
 	return c

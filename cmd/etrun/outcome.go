@@ -22,9 +22,9 @@ import (
 // outcome writes the outputs of calls: to files, as entries for --json, or as text.
 type outcome struct {
 	*app
-	dir, npz string // from the command line, empty if not set
-	targets  targets
-	decoders decoders
+	dir, npz string           // from the command line, empty if not set
+	targets  []*output.Target // of single outputs
+	decoders []*output.Decoder
 	drawing  string       // a file, empty for none
 	drawn    *output.File // the first call's picture
 	scores   output.Scores
@@ -36,45 +36,25 @@ type outcome struct {
 	scored   bool             // an output had class scores
 }
 
-// targets are the files of single outputs; it is a flag value.
-type targets []*output.Target
-
-// Set implements pflag.Value.
-func (l *targets) Set(text string) error {
+func (o *outcome) addTarget(text string) error {
 	t, err := output.ParseTarget(text)
-	*l = append(*l, t)
+	o.targets = append(o.targets, t)
 	return err
 }
 
-// String implements pflag.Value.
-func (l *targets) String() string { return "" }
-
-// Type implements pflag.Value.
-func (l *targets) Type() string { return "[N=]FILE" }
-
-// decoders read what outputs mean; it is a flag value.
-type decoders []*output.Decoder
-
-// Set implements pflag.Value.
-func (l *decoders) Set(text string) error {
+func (o *outcome) addDecoder(text string) error {
 	d, err := output.ParseDecoder(text)
-	*l = append(*l, d)
+	o.decoders = append(o.decoders, d)
 	return err
 }
-
-// String implements pflag.Value.
-func (l *decoders) String() string { return "" }
-
-// Type implements pflag.Value.
-func (l *decoders) Type() string { return "[N=]KIND" }
 
 func (o *outcome) addFlags(flags *pflag.FlagSet) {
-	flags.VarP(&o.targets, "output", "o",
+	flags.VarP(session.OnSet{Kind: "[N=]FILE", Act: o.addTarget}, "output", "o",
 		"write output N, by default 0, as .npy, .json, .png, .wav or .bin; :npy etc. overrides the extension; may be repeated")
 	flags.StringVar(&o.dir, "output-dir", "",
 		"write out0.bin, out1.bin, … and outputs.json to `DIR`, those of further calls to DIR/call1, …")
 	flags.StringVar(&o.npz, "output-npz", "", "write the outputs as NumPy arrays in logical order to `FILE`.npz")
-	flags.Var(&o.decoders, "decode", "read what output N, by default 0, means: as ctc (texts, with the symbols of --labels), spans, boxes or map; "+
+	flags.Var(session.OnSet{Kind: "[N=]KIND", Act: o.addDecoder}, "decode", "read what output N, by default 0, means: as ctc (texts, with the symbols of --labels), spans, boxes or map; "+
 		"may be repeated")
 	flags.StringVar(&o.drawing, "draw", "", "draw the boxes of --decode on the picture, and write it to `FILE`.png")
 	flags.IntVar(&o.scores.Top, "top-k", 0, "show the `K` largest elements of single-row outputs (default: 5 for logits)")

@@ -24,7 +24,7 @@ type runCommand struct {
 	profileFlags
 	layers.Intermediates
 	calls  session.Calls
-	feed   session.FedList
+	feed   []session.Fed
 	repeat int
 	lines  bool // inputs are lines of standard input
 	reset  bool // between lines
@@ -85,7 +85,7 @@ func newRun(a *app) *cobra.Command {
 	flags := c.Flags()
 	r.calls.AddFlags(flags)
 	r.Options.AddFlags(flags)
-	flags.Var(&r.feed, "feed", "output OUT is input IN of the next frame or call; the input begins with zeros if it is not set; may be repeated")
+	flags.Var(session.OnSet{Kind: "OUT=IN", Act: func(text string) error { return session.AddFeed(&r.feed, text) }}, "feed", "output OUT is input IN of the next frame or call; the input begins with zeros if it is not set; may be repeated")
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
 	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")

@@ -103,7 +103,7 @@ func TestUnavailable(t *testing.T) {
 		return states
 	}
 	got := rows()
-	for name, reason := range map[string]string{"broken": "a text file", "options": "want at least 1"} {
+	for name, reason := range map[string]string{"broken": "a text file", "options": "want more than 0"} {
 		if !strings.HasPrefix(got[name], "UNAVAILABLE ") || !strings.Contains(got[name], reason) {
 			t.Errorf("index: model %s: %s, want UNAVAILABLE with %q", name, got[name], reason)
 		}

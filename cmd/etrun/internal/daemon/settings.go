@@ -4,8 +4,7 @@ package daemon
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
+	"errors"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -71,7 +70,8 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.ClientCA, "client-ca", s.ClientCA, "require client certificates of these authorities, `FILE`.pem")
 	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile,
 		"require a bearer token of this `FILE`, one per line; reloaded at SIGHUP")
-	flags.Var((*bodyLimit)(&s.Body), "max-body", "maximum size of a request (default 64 MiB, or --max-busy if that is less)")
+	flags.Var(&s.Body, "max-body", "maximum size of a request (default 64 MiB, or --max-busy if that is less)")
+	notZero(flags, "max-body", &s.Body)
 	flags.Var(&s.Busy, "max-busy", "maximum size of all requests in progress")
 	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` limit for a client to send a body, and to receive an answer")
 	flags.IntVar(&s.Connections, "max-connections", s.Connections,
@@ -133,27 +133,27 @@ func (s *Settings) maxBody() bytesize.Size {
 	return min(defaultBody, s.Busy)
 }
 
-// bodyLimit is the value of --max-body. It cannot be set to 0, which is the value of a flag that is not given.
-type bodyLimit bytesize.Size
+// given is the value of a flag that cannot be set to 0, which stands for one that is not given.
+type given[T ~int | ~int64] struct {
+	pflag.Value
+	of *T
+}
+
+// notZero makes a flag of a number one that cannot be set to 0.
+func notZero[T ~int | ~int64](flags *pflag.FlagSet, name string, of *T) {
+	f := flags.Lookup(name)
+	f.Value, f.DefValue = given[T]{f.Value, of}, ""
+}
 
 // Set implements pflag.Value.
-func (l *bodyLimit) Set(text string) error {
-	var size bytesize.Size
-	err := size.Set(text)
-	if err == nil && size < 1 {
-		err = fmt.Errorf("%s, want at least 1 B", bytesize.Format(int64(size)))
-	}
-	if err == nil {
-		*l = bodyLimit(size)
+func (g given[T]) Set(text string) error {
+	old := *g.of
+	err := g.Value.Set(text)
+	if err == nil && *g.of < 1 {
+		*g.of, err = old, errors.New("want more than 0")
 	}
 	return err
 }
-
-// String implements pflag.Value.
-func (l *bodyLimit) String() string { return (*bytesize.Size)(l).String() }
-
-// Type implements pflag.Value.
-func (l *bodyLimit) Type() string { return (*bytesize.Size)(l).Type() }
 
 // atLeast returns an error if the value of a flag is below its minimum.
 func atLeast[T int | int64 | time.Duration](flag string, value, minimum T) error {
@@ -212,10 +212,12 @@ func DefaultLimits() Limits {
 // AddFlags adds the flags. Their defaults are the current values.
 func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(session.Texts(&l.Methods), "method", "method to serve, `NAME`; may be repeated (default: all)")
-	flags.Var((*instanceCount)(&l.Instances), "instances", "requests of a model that run concurrently, `N` (default 2, of a language model 8)")
+	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that run concurrently, `N` (default 2, of a language model 8)")
+	notZero(flags, "instances", &l.Instances)
 	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that may wait, `N`; further ones get 429")
-	flags.Var((*requestLimit)(&l.Timeout), "timeout",
+	flags.DurationVar(&l.Timeout, "timeout", l.Timeout,
 		"`TIME` limit for reading, waiting and running a request, then it gets 504 (default 10s, of a language model 10m)")
+	notZero(flags, "timeout", &l.Timeout)
 	flags.IntVar(&l.MaxBatch, "max-batch", l.MaxBatch, "batch requests into runs of up to `N` rows; the first dimension must vary")
 	flags.DurationVar(&l.BatchDelay, "batch-delay", l.BatchDelay, "`TIME` that a batch waits for more requests")
 	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "maximum number of open sequences of a model, `N`")
@@ -235,32 +237,6 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files, of the model and beside it, with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
-// instanceCount is the value of --instances. It cannot be set to 0, which is the value of a flag that is not given.
-type instanceCount int
-
-// Set implements pflag.Value.
-func (c *instanceCount) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err == nil && n < 1 {
-		err = fmt.Errorf("%d, want at least 1", n)
-	}
-	if err == nil {
-		*c = instanceCount(n)
-	}
-	return err
-}
-
-// String implements pflag.Value.
-func (c *instanceCount) String() string {
-	if *c == 0 {
-		return ""
-	}
-	return strconv.Itoa(int(*c))
-}
-
-// Type implements pflag.Value.
-func (c *instanceCount) Type() string { return "int" }
-
 // Requests that run concurrently without --instances. Texts decode together, and each has memory only while it is generated.
 const (
 	inferInstances = 2
@@ -277,32 +253,6 @@ func (l *Limits) instances() int {
 	}
 	return inferInstances
 }
-
-// requestLimit is the value of --timeout. It cannot be set to 0, which is the value of a flag that is not given.
-type requestLimit time.Duration
-
-// Set implements pflag.Value.
-func (l *requestLimit) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("%v, want more than 0", d)
-	}
-	if err == nil {
-		*l = requestLimit(d)
-	}
-	return err
-}
-
-// String implements pflag.Value.
-func (l *requestLimit) String() string {
-	if *l == 0 {
-		return ""
-	}
-	return time.Duration(*l).String()
-}
-
-// Type implements pflag.Value.
-func (l *requestLimit) Type() string { return "duration" }
 
 // Time limits of requests without --timeout. Texts wait for those before them, which take long, and most clients of
 // language models wait as long as that.

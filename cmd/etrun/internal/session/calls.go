@@ -20,11 +20,8 @@ type Call struct {
 // Fed is an output that is an input of the next run.
 type Fed struct{ Output, Input int }
 
-// FedList are the pairs of --feed; it is a flag value.
-type FedList []Fed
-
-// Set implements pflag.Value.
-func (l *FedList) Set(text string) error {
+// AddFeed adds a pair of --feed to a list.
+func AddFeed(l *[]Fed, text string) error {
 	from, to, ok := strings.Cut(text, "=")
 	i, err := strconv.Atoi(from)
 	k, otherErr := strconv.Atoi(to)
@@ -38,12 +35,6 @@ func (l *FedList) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value.
-func (l *FedList) String() string { return "" }
-
-// Type implements pflag.Value.
-func (l *FedList) Type() string { return "OUT=IN" }
-
 // Calls are the calls of a command line. Their flags depend on the order, so each is
 // recorded when it is parsed: --next starts a call, --method and --input apply to the
 // current one.
@@ -53,15 +44,15 @@ func (l *Calls) last() *Call { return &(*l)[len(*l)-1] }
 
 // AddFlags adds --method, --input and --next.
 func (l *Calls) AddFlags(flags *pflag.FlagSet) {
-	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls the previous one)`)
+	flags.Var(OnSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls the previous one)`)
 	l.AddInputFlags(flags, "start the inputs of another call on the loaded program")
 }
 
 // AddInputFlags adds --input and --next, whose usage is given.
 func (l *Calls) AddInputFlags(flags *pflag.FlagSet, next string) {
 	*l = Calls{{}}
-	flags.VarP(onSet{"SPEC", l.addInput}, "input", "i", "one input, in order; may be repeated (default: random elements)")
-	flags.Var(onSet{"bool", l.next}, "next", next)
+	flags.VarP(OnSet{"SPEC", l.addInput}, "input", "i", "one input, in order; may be repeated (default: random elements)")
+	flags.Var(OnSet{"bool", l.next}, "next", next)
 	flags.Lookup("next").NoOptDefVal = "true"
 }
 
@@ -112,12 +103,17 @@ func (l Calls) HasInputs() bool {
 	return false
 }
 
-// onSet is a flag that acts when it is parsed.
-type onSet struct {
-	kind string
-	act  func(string) error
+// OnSet is a flag that acts when it is parsed.
+type OnSet struct {
+	Kind string
+	Act  func(string) error
 }
 
-func (f onSet) Set(text string) error { return f.act(text) }
-func (f onSet) String() string        { return "" }
-func (f onSet) Type() string          { return f.kind }
+// Set implements pflag.Value.
+func (f OnSet) Set(text string) error { return f.Act(text) }
+
+// String implements pflag.Value.
+func (f OnSet) String() string { return "" }
+
+// Type implements pflag.Value.
+func (f OnSet) Type() string { return f.Kind }

@@ -26,7 +26,7 @@ type Session struct {
 	Path   string
 	Steps  []*Step       // prepared calls, in order
 	Loaded time.Duration // from Open to the end of the last Prepare
-	Fed    FedList       // outputs that are inputs of the next run; set before Prepare
+	Fed    []Fed         // outputs that are inputs of the next run; set before Prepare
 
 	options    *Options
 	begun      time.Time
