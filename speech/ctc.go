@@ -3,7 +3,6 @@ package speech
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -25,13 +24,13 @@ type ctc struct {
 // ctcHop is the number of samples of a frame of wav2vec 2.0 and its kin.
 const ctcHop = 320
 
-func loadCTC(ctx context.Context, s *setup) (_ driver, err error) {
+func (c *ctc) load(ctx context.Context, s *setup) (err error) {
 	if s.Vocabulary == nil {
-		return nil, fmt.Errorf("%w: a program with forward alone; a CTC model needs its vocab.json", ErrFamily)
+		return fmt.Errorf("%w: a program with forward alone; a CTC model needs its vocab.json", ErrFamily)
 	}
-	c := &ctc{normalize: true, rate: 16000, delimiter: -1}
+	c.normalize, c.rate, c.delimiter = true, 16000, -1
 	if err := c.readNames(s.Vocabulary); err != nil {
-		return nil, err
+		return err
 	}
 	if s.Features != nil {
 		f := struct {
@@ -39,7 +38,7 @@ func loadCTC(ctx context.Context, s *setup) (_ driver, err error) {
 			Rate      int   `json:"sampling_rate"`
 		}{}
 		if err := json.Unmarshal(s.Features, &f); err != nil {
-			return nil, fmt.Errorf("preprocessor_config.json: %w", err)
+			return fmt.Errorf("preprocessor_config.json: %w", err)
 		}
 		if f.Normalize != nil {
 			c.normalize = *f.Normalize
@@ -49,12 +48,9 @@ func loadCTC(ctx context.Context, s *setup) (_ driver, err error) {
 		}
 	}
 	if c.forward, err = load(ctx, s.program, "forward", 1, 1); err != nil {
-		return nil, err
+		return err
 	}
-	if err := c.forward.want(0, 2, true, "samples of shape 1, n"); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return c.forward.want(0, 2, true, "samples of shape 1, n")
 }
 
 // readNames reads vocab.json: the id of each symbol.

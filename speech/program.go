@@ -30,6 +30,23 @@ func load(ctx context.Context, p *etrun.Program, name string, inputs, outputs in
 	return &method{m, meta.Inputs}, nil
 }
 
+// loaded is a method to load, with its numbers of inputs and outputs.
+type loaded struct {
+	to              **method
+	name            string
+	inputs, outputs int
+}
+
+// methods loads methods.
+func (s *setup) methods(ctx context.Context, list ...loaded) (err error) {
+	for _, l := range list {
+		if *l.to, err = load(ctx, s.program, l.name, l.inputs, l.outputs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // want checks the kind of an input: floats or integers of a rank, -1 for any.
 func (m *method) want(i, rank int, floats bool, what string) error {
 	in := &m.inputs[i]

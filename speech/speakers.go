@@ -25,30 +25,19 @@ const (
 	mostSpeakers  = 1 << 10
 )
 
-func loadSpeakers(ctx context.Context, s *setup) (_ driver, err error) {
-	d := &speakers{}
-	defer func() {
-		if err != nil {
-			_ = d.Close()
-		}
-	}()
-	for _, m := range []struct {
-		to      **method
-		name    string
-		outputs int
-	}{{&d.preprocessor, "preprocessor", 2}, {&d.preEncode, "pre_encode", 2}, {&d.encode, "encode", 1}} {
-		if *m.to, err = load(ctx, s.program, m.name, 2, m.outputs); err != nil {
-			return nil, err
-		}
+func (d *speakers) load(ctx context.Context, s *setup) (err error) {
+	err = s.methods(ctx, loaded{&d.preprocessor, "preprocessor", 2, 2}, loaded{&d.preEncode, "pre_encode", 2, 2}, loaded{&d.encode, "encode", 2, 1})
+	if err != nil {
+		return err
 	}
 	err = errors.Join(d.preprocessor.want(0, 1, true, "samples"), d.preprocessor.want(1, 1, false, "their number"), d.preEncode.want(0, 3, true, "a spectrogram"),
 		d.preEncode.want(1, 1, false, "its length"), d.encode.want(0, 3, true, "frames"), d.encode.want(1, 1, false, "their number"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	factor, err := number(ctx, s.program, "subsampling_factor", 8)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	stride, err := numbers(ctx, s.program, "window_stride")
 	if d.frame = 0.01; len(stride) == 1 && stride[0] > 0 && stride[0] < 1 {
@@ -56,17 +45,17 @@ func loadSpeakers(ctx context.Context, s *setup) (_ driver, err error) {
 	}
 	d.frame *= float64(max(1, factor))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if d.cache, err = number(ctx, s.program, "spkcache_len", 188); err != nil {
-		return nil, err
+		return err
 	}
 	d.count, err = number(ctx, s.program, "max_num_of_spks", 4)
 	if most := d.encode.inputs[0].Sizes[1] - speakerChunk - speakerRecent; err == nil && (d.cache > most || d.count < 1 || d.count > mostSpeakers) {
 		err = &ConventionError{Method: "encode", Got: fmt.Sprintf("%d frames of the past, %d speakers", d.cache, d.count),
 			Want: fmt.Sprintf("at most %d frames, 1 to %d speakers", most, mostSpeakers)}
 	}
-	return d, err
+	return err
 }
 
 func (d *speakers) info(i *Info) { i.Times, i.Speakers = true, d.count }

@@ -57,14 +57,14 @@ func (e *ConventionError) Unwrap() error { return ErrFamily }
 var families = []struct {
 	name    Family
 	methods []string
-	load    func(ctx context.Context, s *setup) (driver, error)
+	make    func() loadable
 }{
-	{Speakers, []string{"preprocessor", "pre_encode", "encode", "spkcache_len"}, loadSpeakers},
-	{Transducer, []string{"encoder", "decoder_step", "joint"}, loadTransducer},
-	{Whisper, []string{"encoder", "text_decoder"}, loadWhisper},
-	{Whisper, []string{"encode", "decode"}, loadWhisper},
-	{Voice, []string{"forward", "window_size", "context_size"}, loadVoice},
-	{CTC, []string{"forward"}, loadCTC},
+	{Speakers, []string{"preprocessor", "pre_encode", "encode", "spkcache_len"}, func() loadable { return &speakers{} }},
+	{Transducer, []string{"encoder", "decoder_step", "joint"}, func() loadable { return &transducer{} }},
+	{Whisper, []string{"encoder", "text_decoder"}, func() loadable { return &whisper{} }},
+	{Whisper, []string{"encode", "decode"}, func() loadable { return &whisper{} }},
+	{Voice, []string{"forward", "window_size", "context_size"}, func() loadable { return &voiceDriver{} }},
+	{CTC, []string{"forward"}, func() loadable { return &ctc{} }},
 }
 
 // FamilyOf returns the family of a program by the names of its methods; a program with forward alone is CTC's only if it has a
@@ -82,6 +82,12 @@ func FamilyOf(p *etrun.Program) (f Family, ok bool) {
 type setup struct {
 	*Config
 	program *etrun.Program
+}
+
+// loadable is a driver whose methods are not loaded yet.
+type loadable interface {
+	driver
+	load(ctx context.Context, s *setup) error
 }
 
 // driver runs the programs of a family.
@@ -202,7 +208,14 @@ func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
 			continue
 		}
 		m := &Model{family: f.name, info: Info{Family: f.name, Rate: 16000}, slots: make(chan struct{}, max(1, c.Instances))}
-		m.load = func(ctx context.Context) (driver, error) { return f.load(ctx, &setup{&c, p}) }
+		m.load = func(ctx context.Context) (driver, error) {
+			d := f.make()
+			if err := d.load(ctx, &setup{&c, p}); err != nil {
+				_ = d.Close() // the methods that are loaded
+				return nil, err
+			}
+			return d, nil
+		}
 		d, err := m.load(ctx)
 		if err != nil {
 			return nil, err

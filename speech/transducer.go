@@ -30,44 +30,34 @@ type transducer struct {
 // mostSymbols is the maximum number of tokens of a frame.
 const mostSymbols = 10
 
-func loadTransducer(ctx context.Context, s *setup) (_ driver, err error) {
+func (t *transducer) load(ctx context.Context, s *setup) (err error) {
 	if s.Tokenizer == nil {
-		return nil, fmt.Errorf("%w: a transducer needs its tokenizer", ErrOption)
+		return fmt.Errorf("%w: a transducer needs its tokenizer", ErrOption)
 	}
 	if !has(s.program, "preprocessor") {
-		return nil, &ConventionError{Method: "preprocessor", Got: "no such method", Want: "one that makes spectrograms of samples"}
+		return &ConventionError{Method: "preprocessor", Got: "no such method", Want: "one that makes spectrograms of samples"}
 	}
-	t := &transducer{tok: s.Tokenizer}
-	defer func() {
-		if err != nil {
-			_ = t.Close()
-		}
-	}()
-	for _, m := range []struct {
-		to              **method
-		name            string
-		inputs, outputs int
-	}{{&t.preprocessor, "preprocessor", 2, 2}, {&t.encoder, "encoder", 2, 2}, {&t.decoder, "decoder_step", 3, 3}, {&t.joint, "joint", 2, 1}} {
-		if *m.to, err = load(ctx, s.program, m.name, m.inputs, m.outputs); err != nil {
-			return nil, err
-		}
+	t.tok = s.Tokenizer
+	err = s.methods(ctx, loaded{&t.preprocessor, "preprocessor", 2, 2}, loaded{&t.encoder, "encoder", 2, 2}, loaded{&t.decoder, "decoder_step", 3, 3}, loaded{&t.joint, "joint", 2, 1})
+	if err != nil {
+		return err
 	}
 	err = errors.Join(t.preprocessor.want(0, 1, true, "samples"), t.preprocessor.want(1, 1, false, "their number"), t.encoder.want(0, 3, true, "a spectrogram"),
 		t.encoder.want(1, 1, false, "its length"), t.decoder.want(0, 2, false, "a token"), t.decoder.want(1, 3, true, "a state"), t.decoder.want(2, 3, true, "a state"),
 		t.joint.want(0, 3, true, "a frame"), t.joint.want(1, 3, true, "a token's vector"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.vector = t.joint.inputs[1].NewTensor()
 	if err := t.joint.BindInput(1, t.vector); err != nil {
-		return nil, err
+		return err
 	}
 	t.samples = t.preprocessor.inputs[0].Sizes[0]
 	t.layers, t.hidden = t.decoder.inputs[1].Sizes[0], t.decoder.inputs[1].Sizes[2]
 	if t.durations = []int{1}; t.joint.NumOutputs() > 1 {
 		t.durations = []int{0, 1, 2, 3, 4}
 	}
-	return t, t.readMetadata(ctx, s)
+	return t.readMetadata(ctx, s)
 }
 
 func (t *transducer) readMetadata(ctx context.Context, s *setup) (err error) {

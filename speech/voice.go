@@ -14,33 +14,27 @@ type voiceDriver struct {
 	state           []int
 }
 
-func loadVoice(ctx context.Context, s *setup) (_ driver, err error) {
-	v := &voiceDriver{}
-	defer func() {
-		if err != nil {
-			_ = v.Close()
-		}
-	}()
+func (v *voiceDriver) load(ctx context.Context, s *setup) (err error) {
 	for _, n := range []struct {
 		to        *int
 		name      string
 		otherwise int
 	}{{&v.rate, "sample_rate", 16000}, {&v.window, "window_size", 512}, {&v.context, "context_size", 64}} {
 		if *n.to, err = number(ctx, s.program, n.name, n.otherwise); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if v.forward, err = load(ctx, s.program, "forward", 2, 2); err != nil {
-		return nil, err
+		return err
 	}
 	if err := errors.Join(v.forward.want(0, 2, true, "samples"), v.forward.want(1, -1, true, "a state")); err != nil {
-		return nil, err
+		return err
 	}
 	if sizes := v.forward.inputs[0].Sizes; v.window < 1 || v.rate < 1 || sizes[1] != v.window+v.context {
-		return nil, &ConventionError{Method: "forward", Got: "another number of samples", Want: "window_size and context_size together"}
+		return &ConventionError{Method: "forward", Got: "another number of samples", Want: "window_size and context_size together"}
 	}
 	v.state = v.forward.inputs[1].Sizes
-	return v, nil
+	return nil
 }
 
 func (v *voiceDriver) info(i *Info) { i.Rate, i.Times = v.rate, true }

@@ -51,35 +51,27 @@ type names struct {
 	suppressed, suppressedFirst                                        []int
 }
 
-func loadWhisper(ctx context.Context, s *setup) (_ driver, err error) {
+func (w *whisper) load(ctx context.Context, s *setup) (err error) {
 	if s.Tokenizer == nil {
-		return nil, fmt.Errorf("%w: Whisper needs its tokenizer", ErrOption)
+		return fmt.Errorf("%w: Whisper needs its tokenizer", ErrOption)
 	}
-	w := &whisper{tok: s.Tokenizer}
-	defer func() {
-		if err != nil {
-			_ = w.Close()
-		}
-	}()
 	encoder, decoder := "encoder", "text_decoder"
 	if !has(s.program, encoder, decoder) {
 		encoder, decoder = "encode", "decode"
 	}
-	if w.encoder, err = load(ctx, s.program, encoder, 1, 1); err != nil {
-		return nil, err
-	}
-	if w.decoder, err = load(ctx, s.program, decoder, 3, 1); err != nil {
-		return nil, err
+	w.tok = s.Tokenizer
+	if err := s.methods(ctx, loaded{&w.encoder, encoder, 1, 1}, loaded{&w.decoder, decoder, 3, 1}); err != nil {
+		return err
 	}
 	if err := errors.Join(w.findFeatures(), w.findInputs()); err != nil {
-		return nil, err
+		return err
 	}
 	most := mostPositions
 	if w.mel == nil {
 		most = samplePosition
 	}
 	if w.positions, err = number(ctx, s.program, "get_max_seq_len", most); err != nil {
-		return nil, err
+		return err
 	}
 	w.positions = min(w.positions, mostPositions)
 	for _, t := range w.decoder.StateTensors() { // caches are [1, heads, positions, width] or [1, positions, heads, width]
@@ -87,7 +79,7 @@ func loadWhisper(ctx context.Context, s *setup) (_ driver, err error) {
 			w.positions = min(w.positions, max(t.Sizes[1], t.Sizes[2]))
 		}
 	}
-	return w, w.findNames(ctx, s)
+	return w.findNames(ctx, s)
 }
 
 // findFeatures finds out what the encoder takes.
