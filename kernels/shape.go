@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -58,10 +59,8 @@ func (e *OutError) Unwrap() []error { return []error{ErrArgument, e.Err} }
 
 // WantDType returns an error for argument i unless it has one of the types.
 func WantDType(i int, t *tensor.Tensor, types ...tensor.DType) error {
-	for _, d := range types {
-		if t.DType == d {
-			return nil
-		}
+	if slices.Contains(types, t.DType) {
+		return nil
 	}
 	names := make([]string, len(types)) // not types itself, which would then escape in every call
 	for j, d := range types {

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -73,9 +74,7 @@ func scalar(n *tree.Node, field string) uint64 {
 // copied returns a table with the same fields.
 func copied(n *tree.Node) *tree.Node {
 	c := tree.New(n.Type)
-	for name, v := range n.Fields {
-		c.Fields[name] = v
-	}
+	maps.Copy(c.Fields, n.Fields)
 	return c
 }
 

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -45,9 +46,7 @@ func (w *writer) embeddings(m *pte.Method, named func(string) bool) (calls map[[
 				break
 			}
 		}
-		for at, op := range found {
-			calls[at] = op
-		}
+		maps.Copy(calls, found)
 		names = append(names, list...)
 	}
 	return calls, names

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -61,9 +62,7 @@ func list(nodes []*tree.Node) []*tree.Node { return append([]*tree.Node{}, nodes
 func container(plan *tree.Node) *tree.Node {
 	out := tree.New("ContainerMetadata").With("encoded_inp_str", "").With("encoded_out_str", "")
 	if n, ok := plan.Fields["container_meta_type"].(*tree.Node); ok {
-		for name, v := range n.Fields {
-			out.Fields[name] = v
-		}
+		maps.Copy(out.Fields, n.Fields)
 	}
 	return out
 }

@@ -375,10 +375,8 @@ func isTrue(v *tensor.Value) (bool, error) {
 	case v.Kind == tensor.KindBool:
 		return v.Bool, nil
 	case v.Kind == tensor.KindTensor && v.Tensor.DType == tensor.Bool:
-		for _, b := range v.Tensor.Data {
-			if b == 0 {
-				return false, nil
-			}
+		if slices.Contains(v.Tensor.Data, 0) {
+			return false, nil
 		}
 		return true, nil
 	}

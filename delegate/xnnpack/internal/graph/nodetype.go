@@ -102,10 +102,8 @@ func wantFlags(n *Node, allowed uint32) error {
 
 // wantDatatype returns an error if the datatype of v is none of types.
 func wantDatatype(g *Graph, n *Node, v int, types ...Datatype) error {
-	for _, d := range types {
-		if g.Values[v].Datatype == d {
-			return nil
-		}
+	if slices.Contains(types, g.Values[v].Datatype) {
+		return nil
 	}
 	return n.fault("%s, want one of %v", g.Describe(v), types)
 }

@@ -174,10 +174,8 @@ func (l *Lowering) target(v int) (q *quantization) {
 		}
 		q = other
 	}
-	for _, out := range l.in.Outputs {
-		if out == v {
-			return nil
-		}
+	if slices.Contains(l.in.Outputs, v) {
+		return nil
 	}
 	return q
 }
