@@ -69,7 +69,7 @@ func TestNothingAsked(t *testing.T) {
 		{name: "command", args: "prifile HERE/add.pte", code: 2, stderr: []string{`did you mean "etrun profile"?`}},
 		{name: "command with flags", args: "inspct HERE/add.pte --json", code: 2, stderr: []string{`did you mean "etrun inspect"?`}},
 		{name: "flag", args: "HERE/add.pte --reapet 3", code: 2, stderr: []string{"did you mean --repeat"}},
-		{name: "no time for requests", args: "serve HERE/add.pte --timeout 0", code: 2, stderr: []string{"0s, want more than 0"}},
+		{name: "no time for requests", args: "serve HERE/add.pte --timeout 0", code: 2, stderr: []string{"flag: want more than 0"}},
 		{name: "element type", args: "HERE/add.pte -i x.bin:floot32:4", code: 2, stderr: []string{"did you mean float32?"}},
 		{name: "key of a picture", args: "HERE/add.pte -i x.png:rezise=4", code: 2, stderr: []string{"did you mean resize?"}},
 		{name: "key of a recording", args: "HERE/add.pte -i x.wav:chanel=1", code: 2, stderr: []string{"did you mean channel?"}},

@@ -155,6 +155,14 @@ func (g given[T]) Set(text string) error {
 	return err
 }
 
+// String implements pflag.Value: empty for a flag that is not given.
+func (g given[T]) String() string {
+	if *g.of == 0 {
+		return ""
+	}
+	return g.Value.String()
+}
+
 // atLeast returns an error if the value of a flag is below its minimum.
 func atLeast[T int | int64 | time.Duration](flag string, value, minimum T) error {
 	if value < minimum {
