@@ -9,7 +9,6 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
-	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
@@ -30,7 +29,7 @@ func TestSharedTables(t *testing.T) {
 	} {
 		t.Run(list, func(t *testing.T) {
 			f := pt.Describe(pt.Sample(), pt.Layout{})
-			ptetest.Set(f.Root, list, slices.Repeat([]*pt.Node{ptetest.Find(f.Root, of)}, n))
+			pt.Set(f.Root, list, slices.Repeat([]*pt.Node{pt.Find(f.Root, of)}, n))
 			data := f.Bytes()
 			if p := checkParse(t, data, pte.Parse); p != nil {
 				t.Errorf("a program of %d bytes with %d tables", len(data), n)
@@ -42,8 +41,8 @@ func TestSharedTables(t *testing.T) {
 // TestSharedSmall shares tables within the budget, which is valid.
 func TestSharedSmall(t *testing.T) {
 	f := pt.Describe(pt.Sample(), pt.Layout{})
-	list := slices.Repeat([]*pt.Node{ptetest.Find(f.Root, "execution_plan[0].operators[0]")}, 100)
-	ptetest.Set(f.Root, "execution_plan[0].operators", list)
+	list := slices.Repeat([]*pt.Node{pt.Find(f.Root, "execution_plan[0].operators[0]")}, 100)
+	pt.Set(f.Root, "execution_plan[0].operators", list)
 	p := checkParse(t, f.Bytes(), pte.Parse)
 	if p == nil || len(p.Methods[0].Operators) != len(list) {
 		t.Errorf("program %+v, want one with %d operators", p, len(list))
@@ -54,8 +53,8 @@ func TestSharedSmall(t *testing.T) {
 func TestSharedVectors(t *testing.T) {
 	const n = 20_000
 	f := pt.Describe(pt.Sample(), pt.Layout{})
-	ptetest.Set(f.Root, "execution_plan[0].chains[0].instructions[0].instr_args.args", make([]pt.Scalar, n))
-	ptetest.Set(f.Root, "execution_plan[0].chains[0].instructions", slices.Repeat([]*pt.Node{ptetest.Find(f.Root, "execution_plan[0].chains[0].instructions[0]")}, 100))
+	pt.Set(f.Root, "execution_plan[0].chains[0].instructions[0].instr_args.args", make([]pt.Scalar, n))
+	pt.Set(f.Root, "execution_plan[0].chains[0].instructions", slices.Repeat([]*pt.Node{pt.Find(f.Root, "execution_plan[0].chains[0].instructions[0]")}, 100))
 	if _, err := pte.Parse(f.Bytes(), pte.Limits{}); !errors.Is(err, pte.ErrLimit) {
 		t.Errorf("%v, want ErrLimit", err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
-	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
@@ -167,7 +166,7 @@ func TestFileFaults(t *testing.T) {
 	} {
 		t.Run(c.field, func(t *testing.T) {
 			f := pt.Describe(pt.Sample(), pt.Layout{})
-			ptetest.Set(f.Root, c.field, c.to)
+			pt.Set(f.Root, c.field, c.to)
 			parseFault(t, f.Bytes(), c.reason, c.path, c.msg)
 		})
 	}
@@ -276,11 +275,11 @@ func TestNewerVersions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ptetest.Set(f.Root, "version", 0)
+			pt.Set(f.Root, "version", 0)
 			if err := c.parse(f.Bytes(), pte.Limits{}); err != nil {
 				t.Errorf("version 0: %v", err)
 			}
-			ptetest.Set(f.Root, "version", 1)
+			pt.Set(f.Root, "version", 1)
 			data := f.Bytes()
 			checkFault(t, c.parse(data, pte.Limits{}), pte.ErrVersion, "version",
 				"schema version 1, want at most 0: written by a newer exporter; export with an older ExecuTorch, or update etrun", len(data))
@@ -332,7 +331,7 @@ func TestDataFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ptetest.Set(f.Root, c.field, c.to)
+			pt.Set(f.Root, c.field, c.to)
 			data := f.Bytes()
 			got, err := pte.ParseData(data, pte.Limits{})
 			if got != nil {
@@ -389,7 +388,7 @@ func TestBundleFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ptetest.Set(f.Root, c.field, c.to)
+			pt.Set(f.Root, c.field, c.to)
 			data := f.Bytes()
 			_, err = pte.ParseBundle(data, pte.Limits{})
 			checkFault(t, err, c.reason, c.path, c.msg, len(data))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
-	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
@@ -34,7 +33,7 @@ func firstForms() *pte.Program {
 func inlineConstants(f *pt.File, p *pte.Program) {
 	inline := pt.Describe(p, pt.Layout{Inline: true})
 	f.Root.Fields["constant_buffer"] = inline.Root.Fields["constant_buffer"]
-	ptetest.Set(f.Root, "constant_segment", nil)
+	pt.Set(f.Root, "constant_segment", nil)
 }
 
 // eachTable calls f with every table of a type in a tree.
@@ -66,29 +65,29 @@ func TestReleases(t *testing.T) {
 		{name: "everything inline, no header", layout: pt.Layout{Inline: true}},
 		{name: "constants inline, delegates in segments", layout: pt.Layout{OldHeader: true}, edit: inlineConstants, header: 24},
 		{name: "inline constants and an empty constant segment", layout: pt.Layout{OldHeader: true}, header: 24, edit: func(f *pt.File, p *pte.Program) {
-			empty := ptetest.Find(f.Root, "constant_segment")
-			ptetest.Set(empty, "offsets", []pt.Scalar{0})
+			empty := pt.Find(f.Root, "constant_segment")
+			pt.Set(empty, "offsets", []pt.Scalar{0})
 			inlineConstants(f, p)
-			ptetest.Set(f.Root, "constant_segment", empty)
+			pt.Set(f.Root, "constant_segment", empty)
 		}},
 		{name: "header without the size of the segments", layout: pt.Layout{OldHeader: true}, header: 24},
 		{name: "header as it is now", header: 32},
 		{name: "header longer than known", header: 48, edit: func(f *pt.File, _ *pte.Program) { f.Header = 48 }},
 		{name: "no upper half of offsets", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			eachTable(f.Root, "AllocationDetails", func(n *pt.Node) { ptetest.Set(n, "memory_offset_high", nil) })
+			eachTable(f.Root, "AllocationDetails", func(n *pt.Node) { pt.Set(n, "memory_offset_high", nil) })
 		}},
 		{name: "no extra tensor info", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			eachTable(f.Root, "Tensor", func(n *pt.Node) { ptetest.Set(n, "extra_tensor_info", nil) })
+			eachTable(f.Root, "Tensor", func(n *pt.Node) { pt.Set(n, "extra_tensor_info", nil) })
 		}},
 		{name: "no devices, state or named data", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			ptetest.Set(f.Root, "mutable_data_segments", nil)
-			ptetest.Set(f.Root, "named_data", nil)
-			ptetest.Set(f.Root, "execution_plan[0].non_const_buffer_device", nil)
+			pt.Set(f.Root, "mutable_data_segments", nil)
+			pt.Set(f.Root, "named_data", nil)
+			pt.Set(f.Root, "execution_plan[0].non_const_buffer_device", nil)
 		}},
 		{name: "state segments with nothing but the placeholder", header: 32, edit: func(f *pt.File, _ *pte.Program) {
-			empty := ptetest.Find(f.Root, "constant_segment")
+			empty := pt.Find(f.Root, "constant_segment")
 			copied := &pt.Node{Type: empty.Type, Fields: map[string]any{"segment_index": empty.Fields["segment_index"], "offsets": []pt.Scalar{0}}}
-			ptetest.Set(f.Root, "mutable_data_segments", []*pt.Node{copied})
+			pt.Set(f.Root, "mutable_data_segments", []*pt.Node{copied})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
