@@ -100,7 +100,7 @@ func (s *Step) executeOnce(ctx context.Context, before *Step) error {
 	err = s.Callee.Execute(ctx)
 	s.Took[len(s.Took)-1] += time.Since(begun)
 	if err != nil {
-		return err
+		return WithHint(err)
 	}
 	return context.Cause(ctx)
 }

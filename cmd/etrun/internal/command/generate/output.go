@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/text"
@@ -31,7 +32,9 @@ type textWriter struct {
 // copy writes all pieces and returns the last one.
 func (w *textWriter) copy(pieces iter.Seq2[text.Piece, error]) (end text.Piece, err error) {
 	for p, e := range pieces {
-		end, err = p, e
+		if end = p; e != nil {
+			err = session.WithHint(e)
+		}
 		for _, t := range p.Tokens {
 			w.token(t)
 		}
