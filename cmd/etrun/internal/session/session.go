@@ -271,9 +271,8 @@ func (s *Session) reset() error {
 	return nil
 }
 
-// inCall adds the call to an error of a run, if there are several, and advice.
+// inCall adds the call to an error, if there are several.
 func (s *Session) inCall(k int, err error) error {
-	err = WithHint(err)
 	if len(s.Steps) == 1 {
 		return err
 	}
