@@ -36,12 +36,11 @@ func Divide[T simd.Ordered](y []T, by T) {
 // fill sets all elements to v.
 func fill[T comparable](dst []T, v T) {
 	var zero T
-	if v == zero || len(dst) == 0 {
+	if v == zero {
 		clear(dst)
 		return
 	}
-	dst[0] = v
-	for n := 1; n < len(dst); n *= 2 {
-		copy(dst[n:], dst[:n])
+	for i := range dst {
+		dst[i] = v
 	}
 }

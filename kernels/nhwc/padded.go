@@ -1,6 +1,10 @@
 package nhwc
 
-import "math"
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/internal/pack"
+)
 
 // Padded are N images in a copy with rows and columns of padding around them, so that no window extends over an edge.
 type Padded[T comparable] struct {
@@ -8,6 +12,7 @@ type Padded[T comparable] struct {
 	Repeat     int // how often the copy has each channel, one after the other, if more than once: C counts them all
 	N          int
 	Rows, Cols int // of an image with its padding
+	padding    []T // a row of it at least
 }
 
 // Plan sets the copy up for the windows over n images.
@@ -47,17 +52,17 @@ func (p *Padded[T]) Copy(dst, src []T, padding func(image int) T) {
 	repeat := max(1, p.Repeat)
 	line, width, left, top := p.In[2]*p.C, p.Cols*p.C, p.Pad[2]*p.C, p.Pad[1]
 	for image := range p.N {
-		v, in := padding(image), line/repeat
+		row, in := p.row(padding(image), width), line/repeat
 		to, from := dst[image*p.Rows*width:][:p.Rows*width], src[image*p.In[1]*in:][:p.In[1]*in]
 		for y := range p.Rows {
 			to, y := to[y*width:][:width], y-top
 			if y < 0 || y >= p.In[1] {
-				fill(to, v)
+				copy(to, row)
 				continue
 			}
-			fill(to[:left], v)
+			copy(to[:left], row)
 			repeatAll(to[left:][:line], from[y*in:][:in], repeat)
-			fill(to[left+line:], v)
+			copy(to[left+line:], row)
 		}
 	}
 }
@@ -73,6 +78,15 @@ func repeatAll[T any](dst, src []T, n int) {
 			dst[i*n+j] = v
 		}
 	}
+}
+
+// row returns a row of padding of n elements.
+func (p *Padded[T]) row(v T, n int) []T {
+	if len(p.padding) < n || n > 0 && p.padding[0] != v {
+		p.padding = pack.Grow(p.padding, n)
+		fill(p.padding, v)
+	}
+	return p.padding[:n]
 }
 
 // Offset returns the offset in the copy of the window of an output point.

@@ -96,6 +96,7 @@ func DepthwiseWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape
 	var d depthwiseLines
 	if d.plan(n, s[n.In[0]], s[n.Out[0]]) {
 		w.Staged = max(w.Staged, graph.Times(4, int(d.padded.Numel())))
+		w.Kept = graph.Plus(w.Kept, graph.Times(4, d.padded.Cols, d.C))
 	}
 	w.Kept = graph.Plus(w.Kept, graph.Plus(graph.Times(threads, 8*d.Listed()), graph.Times(4, d.Copied())))
 }

@@ -58,6 +58,7 @@ func ProductWork(w *frame.Work, g *graph.Graph, n *graph.Node, s []graph.Shape, 
 		if segments = 2 * o.KernelH * o.KernelW; !gathers && st.needed {
 			w.Staged = max(w.Staged, st.bytes())
 		}
+		w.Kept = graph.Plus(w.Kept, graph.Times(st.Cols, in.Dim[3]))
 		cols = o.GroupOut
 	}
 	if filters.ByNibbles(g, n) {
