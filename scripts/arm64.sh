@@ -28,7 +28,7 @@ for tags in nodl ""; do
 done
 # These start the test binary itself, which the kernel cannot do here, or take too long. Of the packages of the command,
 # those that compute in floats.
-skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestQuantizedFiles|TestWrittenFiles|TestStdin|TestStdout"
+skipped="TestFVP|TestDiskFull|TestHoles|TestPeakMemory|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestQuantizedFiles|TestWrittenFiles|TestStdin|TestStdout"
 skipped="$skipped|TestServe[A-Z].*|TestDocumentSnippets|TestReportThroughPipes"
 # Tests of the command and of pictures that take long and show nothing about a machine.
 skipped="$skipped|TestEnded|TestDocumentCommands|TestStrangeFiles|TestServeUsage|TestBench(Audio|Text|Interrupted)|TestWrittenRepaired"
