@@ -12,9 +12,15 @@ const leastLeft = 1 << 20
 // checkAvailable fails if a run would touch more memory than the system has left, see [Program]: about as large a part of the state as its
 // inputs are of the largest ones, and what they use of the arenas. It looks before runs whose inputs have more bytes than any
 // before, and when other runs may have filled state.
-func (m *Instance) checkAvailable(bytes int, largest float64) error {
+func (m *Instance) checkAvailable(bytes int) error {
 	if m.program.Available == nil || !m.memory.sparse {
 		return nil
+	}
+	largest := 1.0
+	for i := range m.inputs {
+		if m.inputs[i].bound != nil {
+			largest += float64(m.ir.Values[m.ir.Inputs[i]].Tensor.NBytes())
+		}
 	}
 	part := float64(bytes) / largest
 	grows := int64(part * float64(m.plan.StateBytes))

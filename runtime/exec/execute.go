@@ -163,8 +163,8 @@ func (m *Instance) execute(ctx context.Context) error {
 			return err
 		}
 	}
-	bytes, largest := m.inputBytes()
-	if err := m.checkAvailable(bytes, largest); err != nil {
+	bytes := m.inputBytes()
+	if err := m.checkAvailable(bytes); err != nil {
 		return err
 	}
 	err := m.run(ctx)
@@ -177,15 +177,15 @@ func (m *Instance) execute(ctx context.Context) error {
 	return err
 }
 
-// inputBytes returns the bytes of the inputs, and of the largest ones, and 1.
-func (m *Instance) inputBytes() (bytes int, largest float64) {
+// inputBytes returns the bytes of the inputs, and 1.
+func (m *Instance) inputBytes() int {
+	bytes := 1
 	for i := range m.inputs {
 		if in := &m.inputs[i]; in.bound != nil {
 			bytes += len(in.initial.Tensor.Data)
-			largest += float64(m.ir.Values[m.ir.Inputs[i]].Tensor.NBytes())
 		}
 	}
-	return bytes + 1, largest + 1
+	return bytes
 }
 
 // grown looks at the memory after a run with more bytes of inputs than any before: it may have touched more.
