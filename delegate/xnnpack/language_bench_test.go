@@ -105,10 +105,14 @@ func TestLanguageModel(t *testing.T) {
 					noise += math.Pow(float64(got[i]-want[i]), 2)
 					signal += math.Pow(float64(want[i]), 2)
 				}
-				// Reciprocal square roots of the library differ from processor to processor in the last bit, which can move a quantized activation
-				// by one step in 255.
-				if ratio := math.Sqrt(noise / signal); !(ratio <= 0.005) {
-					t.Errorf("logits differ by %.3f %% of their magnitude, want at most 0.5 %%: got %v, want %v", 100*ratio, got, want)
+				// Reciprocal square roots of the library, which the windowed model has in its delegates, differ from processor to processor in
+				// the last bit, which can move a quantized activation by one step in 255.
+				most := 1e-4
+				if c.engine == EngineNative && model.headNorms {
+					most = 0.005
+				}
+				if ratio := math.Sqrt(noise / signal); !(ratio <= most) {
+					t.Errorf("logits differ by %.3f %% of their magnitude, want at most %g %%: got %v, want %v", 100*ratio, 100*most, got, want)
 				}
 			})
 		}
