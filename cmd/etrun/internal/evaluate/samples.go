@@ -40,7 +40,8 @@ const (
 // extensions are those of input files in folders.
 var extensions = []string{".png", ".jpg", ".jpeg", ".npy", ".wav", ".bin"}
 
-// Files calls add with the files of a folder and its folders that have one of the extensions, in the order of their paths.
+// Files calls add with the files of a folder and its folders that have one of the extensions, in the order of their paths: regular ones and
+// links, as others may never end.
 func Files(ctx context.Context, dir string, extensions []string, most int, add func(path string) error) error {
 	n := 0
 	return filepath.WalkDir(filepath.Clean(dir), func(path string, d fs.DirEntry, err error) error {
@@ -49,7 +50,7 @@ func Files(ctx context.Context, dir string, extensions []string, most int, add f
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case d.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
+		case d.Type()&^fs.ModeSymlink != 0 || !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
 			return nil
 		case n == most:
 			return fault("%s: more than %d files", dir, most)
