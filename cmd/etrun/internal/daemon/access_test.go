@@ -340,6 +340,9 @@ func TestConnections(t *testing.T) {
 			if _, err := io.WriteString(c, "GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
+			if _, err := c.Read(make([]byte, 1)); err != nil { // else one could be idle later than the client below, whose connection is closed then
+				t.Fatal(err)
+			}
 		}
 		idle = append(idle, c)
 	}
