@@ -80,12 +80,7 @@ func (p *pass) probe(i int) error {
 		for n, v := range s.Args {
 			args[n] = p.value(values, v)
 		}
-		other, order := []int{2}, []uint8(nil)
-		if len(declared.Sizes) > 0 {
-			other, order = slices.Clone(declared.Sizes), declared.DimOrder
-			other[0]++
-		}
-		values[out].Tensor = tensor.Make(declared.DType, other, order, tensor.Static)
+		values[out].Tensor = fitsNothing(declared)
 		if s.Sig.Check(args) != nil {
 			return nil
 		}
@@ -96,14 +91,22 @@ func (p *pass) probe(i int) error {
 		case !errors.Is(err, kernels.ErrArgument):
 		case errors.As(err, &argument) && (p.mayReadNumbers(s) || isOut(s, argument.Arg)):
 			// zeros may not be what it wants, and it may have other requirements of outs
-		case !errors.As(err, &resize) || !slices.Equal(resize.From, other):
+		case !errors.As(err, &resize):
 			return err
 		case !slices.Equal(resize.To, declared.Sizes):
-			resize.From = declared.Sizes
+			resize.Dynamism = tensor.Static
 			return err
 		}
 	}
 	return nil
+}
+
+// fitsNothing returns an out of the declared sizes that refuses any, these too: it has no memory, and no budget for more.
+func fitsNothing(declared *ir.Tensor) *tensor.Tensor {
+	t := tensor.Make(declared.DType, declared.Sizes, declared.DimOrder, tensor.DynamicBound)
+	t.ChargeTo(new(tensor.Budget))
+	t.Bind([]byte{})
+	return t
 }
 
 // isOut reports whether argument k is an out; -1 is the call.
