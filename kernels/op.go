@@ -173,14 +173,8 @@ func (o *Op) parse() (*Signature, error) {
 	return sig, nil
 }
 
-// Names returns the names of the operators, unordered.
-func (s *Set) Names() []string {
-	names := make([]string, 0, len(s.ops))
-	for n := range s.ops {
-		names = append(names, n)
-	}
-	return names
-}
+// Names returns the names of the operators, sorted.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.ops)) }
 
 // Tensor returns argument i, declared as Tensor.
 func (a Args) Tensor(i int) *tensor.Tensor { return a[i].Tensor }

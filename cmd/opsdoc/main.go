@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -127,9 +126,7 @@ type group struct {
 
 // byNamespace sorts the operators by namespace and name.
 func byNamespace(set *kernels.Set) (groups []group, err error) {
-	names := set.Names()
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range set.Names() {
 		op, _, _, err := set.Lookup(name)
 		if err != nil {
 			return nil, err

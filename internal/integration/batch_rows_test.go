@@ -338,10 +338,8 @@ var distinct = func() map[string]string {
 // the same bits.
 func TestEqualOperands(t *testing.T) {
 	set := sizedOps
-	names := set.Names()
-	slices.Sort(names)
 	batches := 0
-	for _, name := range names {
+	for _, name := range set.Names() {
 		op, sig, _, err := set.Lookup(name)
 		if err != nil {
 			t.Fatal(err)

@@ -45,9 +45,7 @@ func parseCalls(text string) map[string][][]any {
 // checks that they succeed.
 func Calls(t *testing.T, set *kernels.Set) {
 	t.Helper()
-	names := set.Names()
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range set.Names() {
 		for _, args := range calls()[name] {
 			g := newGenerator(nil)
 			_, sig, _, err := set.Lookup(name)

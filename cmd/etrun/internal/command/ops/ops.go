@@ -100,10 +100,8 @@ func noOperator(part string) error {
 // operators lists the operators whose name contains part, by name.
 func operators(part string) ([]row, error) {
 	set := etrun.DefaultOperators()
-	names := set.Names()
-	slices.Sort(names)
 	rows := []row{}
-	for _, name := range names {
+	for _, name := range set.Names() {
 		if !strings.Contains(name, part) {
 			continue
 		}
