@@ -224,7 +224,7 @@ func CrashOf(output string) string {
 		}
 	}
 	for _, cause := range []string{"panic: ", "leaking pinned pointer", "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "unexpected fault address",
-		"out of memory", "fatal error: "} {
+		"out of memory", "fatal error: ", "found unexpected goroutines"} {
 		if _, rest, ok := strings.Cut(output, cause); ok {
 			rest, _, _ = strings.Cut(rest, "\n")
 			return cause + rest + " in " + in

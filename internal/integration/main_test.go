@@ -18,21 +18,7 @@ import (
 // root is the folder of the module, with the programs of all tests.
 const root = "../.."
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(patient{m}) }
-
-// patient waits for loads that were abandoned: they end after the delegate that they compile, which takes a busy machine longer than goleak
-// waits.
-type patient struct{ *testing.M }
-
-func (p patient) Run() int {
-	code := p.M.Run()
-	for range 20 {
-		if goleak.Find() == nil {
-			break
-		}
-	}
-	return code
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testdata returns the path of a program or another file in the module's folder testdata.
 func testdata(name ...string) string {
