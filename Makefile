@@ -25,8 +25,8 @@ LDFLAGS  := -s -w -X main.release=$(VERSION)
 export ETRUN_XNNPACK ?= $(shell test ! -e lib/.complete || echo '$(CURDIR)/lib')
 # All builds, tests and scripts share what is compiled.
 export GOFLAGS += -trimpath
-# Tests are analysed once, by vet.
-TEST     := $(GO) test -vet=off
+# Tests are analysed once, by vet. One package more than processors, because some tests wait.
+TEST     := $(GO) test -vet=off -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 .PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas recordings texts docs choice firstruns memorylimits loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
