@@ -26,11 +26,11 @@ func (r *Rows[T]) Point(at int) (image, y, x int) {
 // Gather copies elements [k, k+len(dst)) of the row of output point at, which may start or end within a tap.
 func (r *Rows[T]) Gather(dst []T, group, at, k int, padding T) {
 	image, oy, ox := r.Point(at)
-	joined := r.Group == r.C && r.Dilate[2] == 1 && !r.Transposed // adjacent taps are adjacent in the input
-	if joined && k == 0 && len(dst) == r.Kernel[1]*r.Kernel[2]*r.C {
-		r.all(dst, image, oy, ox, padding)
+	if k == 0 && len(dst) == r.Kernel[1]*r.Kernel[2]*r.Group && !r.Transposed {
+		r.all(dst, group, image, oy, ox, padding)
 		return
 	}
+	joined := r.joined()
 	for n := 0; len(dst) > 0; dst, k = dst[n:], k+n {
 		tap, from := k/r.Group, k%r.Group
 		kx := tap % r.Kernel[2]
@@ -52,20 +52,25 @@ func (r *Rows[T]) Gather(dst []T, group, at, k int, padding T) {
 	}
 }
 
-// all copies a row whose taps are adjacent, line by line.
-func (r *Rows[T]) all(dst []T, image, oy, ox int, padding T) {
+// joined reports whether adjacent taps are adjacent in the input.
+func (r *Rows[T]) joined() bool { return r.Group == r.C && r.Dilate[2] == 1 && !r.Transposed }
+
+// all copies a row, line by line.
+func (r *Rows[T]) all(dst []T, group, image, oy, ox int, padding T) {
 	top, y0, y1 := r.Taps(1, oy)
 	left, x0, x1 := r.Taps(2, ox)
 	if y1-y0 < r.Kernel[1] || x1-x0 < r.Kernel[2] {
 		fill(dst, padding)
 	}
-	n := (x1 - x0) * r.C
-	if n == 0 {
-		return
+	n, step := r.Group, r.Dilate[2]*r.C
+	if r.joined() {
+		n *= x1 - x0
 	}
 	for y := y0; y < y1; y++ {
-		from := ((image*r.In[1]+top+y*r.Dilate[1])*r.In[2] + left + x0) * r.C
-		copyFew(dst[(y*r.Kernel[2]+x0)*r.C:][:n], r.X[from:][:n])
+		from := ((image*r.In[1]+top+y*r.Dilate[1])*r.In[2]+left+x0*r.Dilate[2])*r.C + group*r.Group
+		for to := dst[(y*r.Kernel[2]+x0)*r.Group : (y*r.Kernel[2]+x1)*r.Group]; len(to) > 0; to, from = to[n:], from+step {
+			copyFew(to[:n], r.X[from:][:n])
+		}
 	}
 }
 
