@@ -162,6 +162,13 @@ func (l *binaryLoop) operand(w *frame.Pieces, i, outer, first, at, rows, n int) 
 		repeatElements(dst, l.x[i][from:], n, l.row[i])
 		return dst
 	}
+	if l.row[i] == 0 {
+		l.writeRow(dst[:n], i, from)
+		for done := n; done < len(dst); done *= 2 {
+			copy(dst[done:], dst[:done])
+		}
+		return dst
+	}
 	for r := range rows {
 		l.writeRow(dst[r*n:][:n], i, from+r*l.row[i])
 	}
