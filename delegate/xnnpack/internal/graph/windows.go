@@ -118,14 +118,16 @@ const denseElements = 64 << 10
 // each time. They stay in the second-level cache.
 func DenseRows(k int) int { return max(GatheredRows, denseElements/max(1, min(k, gemm.Depth))) }
 
-// Lines of at most fewPixels, or of at most narrowLine if windows have more than manyWindowTaps taps, are computed from
-// a padded copy of the input. Without padding, nearly every pixel would read another part of its window.
-const fewPixels, narrowLine, manyWindowTaps = 7, 64, 25
+// Lines of at most fewPixels or fewElements, or of at most narrowLine pixels if windows have more than manyWindowTaps taps, are
+// computed from a padded copy of the input. Without padding, nearly every pixel would read another part of its window, or the
+// pixels at the edges would take as long as the others.
+const fewPixels, fewElements, narrowLine, manyWindowTaps = 7, 512, 64, 25
 
 // IsNarrow reports whether that is so for a line of the output.
 func (w *Window) IsNarrow(pixels int) bool {
 	taps := w.KernelH * w.KernelW
-	return taps > 1 && pixels <= fewPixels || taps > manyWindowTaps && pixels <= narrowLine
+	few := pixels <= fewPixels || pixels*w.Groups*w.GroupOut <= fewElements
+	return taps > 1 && few || taps > manyWindowTaps && pixels <= narrowLine
 }
 
 // Joined reports whether the pixels of a kernel row are contiguous in the input.
