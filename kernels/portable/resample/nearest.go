@@ -2,6 +2,7 @@ package resample
 
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -61,8 +62,15 @@ func (p *nearestPass[T]) Range(_, lo, hi int) {
 		for r, from := range p.rows {
 			poll.Done(len(p.cols))
 			src, dst := x[int(from)*p.in[1]:][:p.in[1]], y[r*p.out[1]:][:p.out[1]]
-			for j, at := range p.cols {
-				dst[j] = src[at]
+			switch {
+			case r > 0 && from == p.rows[r-1]:
+				copy(dst, y[(r-1)*p.out[1]:])
+			case p.out[1] == 2*p.in[1]:
+				simd.Zip2Rows(dst, src, src, 1, len(src), 0, 0)
+			default:
+				for j, at := range p.cols {
+					dst[j] = src[at]
+				}
 			}
 		}
 	}
