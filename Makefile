@@ -23,8 +23,8 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 # What go run and go test start is not beside the folder lib.
 export ETRUN_XNNPACK ?= $(shell test ! -e lib/.complete || echo '$(CURDIR)/lib')
-# All builds, tests and scripts share what is compiled.
-export GOFLAGS += -trimpath
+# All builds, tests and scripts share what is compiled, without tables for debuggers: executables are stripped of them anyway.
+export GOFLAGS += -trimpath -gcflags=all=-dwarf=false
 # Tests are analysed once, by vet. One package more than processors, because some tests wait.
 TEST     := $(GO) test -vet=off -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
