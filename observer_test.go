@@ -138,7 +138,7 @@ func TestObserveInPool(t *testing.T) {
 
 // TestObserveIsRefused limits memory to less than measuring nodes needs.
 func TestObserveIsRefused(t *testing.T) {
-	path := "testdata/digits/xnnpack.pte"
+	path := "testdata/pte/named_data.pte"
 	loads := func(limit int) bool {
 		p, err := etrun.Open(path, etrun.WithDelegates(all.Backends()...), etrun.WithMaxMemory(int64(limit)+1))
 		if err != nil {

@@ -17,7 +17,7 @@ func TestPlan(t *testing.T) {
 		{name: "moments and scratch", args: "plan PTE/../digits/xnnpack.pte --xnnpack go", stdout: []string{
 			"[2]     input               float32 1x1x8x8  256    -1–0.0   0        9216",
 			"[3]     activation, output  float32 1x10     40     0.7–1    256      0",
-			"–       scratch                              4160   0.0–0.1  1:13376  13376  delegate 0"}},
+			"–       scratch                              4160   0.0–0.1  1:15616  15616  delegate 0"}},
 	})
 }
 
