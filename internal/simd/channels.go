@@ -59,7 +59,7 @@ var (
 // channelTaps computes the channels, or none if there are fewer than a block has, and returns how many. Those that remain
 // after whole blocks are computed by a block that ends with them.
 func channelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo, hi float32) int {
-	if avx512 {
+	if avx512 && n > 2*lanes { // two vectors of 16 channels take the time of both however few there are
 		channelBlocks(channelTiles512, n, 0, y, x, w, bias, xo, wo, rows, ys, xs, lo, hi)
 		return n
 	}
