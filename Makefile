@@ -13,9 +13,13 @@ RACESKIP := Rows Elements ClampsAfter CallsBefore SpecialNumbers Utilization Bat
 # Tests of whole programs on several threads, or of methods that share state.
 RACEPROGRAMS := Sizes SizedCases SharedState CopyState
 # Tests that run a part of their cases, and their packages.
-CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds
+CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds \
+	Sizes StatesThroughViews EqualOperands ModulesWithLostUpdates ElidedViewsFollow Programs ProgramBytes Graphs Payloads Rewrites RandomQuantizedFiles \
+	RandomLoweredFiles LoweredRandomPrograms (Input|Data|Bundle|Checked|Lowered|Quantized|Written)Files Mutants Mutated RandomSessions LongTexts \
+	MixedSchemas ManyClients Attack
 CASEPACKAGES := ./delegate/xnnpack/... ./internal/simd ./kernels/... ./runtime/lower \
-	./media/picture
+	./media/picture ./cmd/etrun ./cmd/etrun/internal/daemon ./delegate/ethosu ./internal/grammar ./internal/integration ./runtime/compile \
+	./serve/openai ./text ./text/tokenizer
 # A pattern of any of some words.
 empty :=
 any = $(subst $(empty) $(empty),|,$(strip $(1)))

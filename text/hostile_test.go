@@ -9,16 +9,14 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
 // TestMutants loads changed programs and generates with those that load: any error is fine, a panic
 // is not. Payloads run on the engine in Go.
 func TestMutants(t *testing.T) {
-	n := 300
-	if testing.Short() {
-		n = 60
-	}
+	n := cases.Of(100, 300)
 	for _, file := range []string{"testdata/dynamic.pte", "testdata/counted.pte"} {
 		data, err := os.ReadFile(file)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/cases"
 )
 
 // generate returns the tokens that a session generates.
@@ -120,7 +121,7 @@ func TestSamePrompt(t *testing.T) {
 // forks, resets, cancellations and early ends: each text is the one that a session of its own has
 // given.
 func TestRandomSessions(t *testing.T) {
-	sessions, calls := 100, 30
+	sessions, calls := cases.Of(35, 100), 30
 	if testing.Short() {
 		sessions, calls = 20, 10
 	}

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/internal/cases"
 )
 
 // Environment variables. Without them a test runs its usual number of seeds.
@@ -95,12 +97,12 @@ func (c *Campaign) Run(t *testing.T) {
 	}
 }
 
-// usual returns the number of seeds without the variable: with -short, a quarter.
+// usual returns the number of seeds without the variable: a third of many, unless all cases run.
 func (c *Campaign) usual() uint64 {
-	if testing.Short() && c.Usual > 100 {
-		return c.Usual / 4
+	if c.Usual < 60 {
+		return c.Usual
 	}
-	return c.Usual
+	return uint64(cases.Of(int(c.Usual/3), int(c.Usual)))
 }
 
 // Number returns a number from the environment, otherwise if it is not set.

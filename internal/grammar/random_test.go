@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/internal/grammar/grammartest"
 )
 
@@ -85,7 +86,7 @@ func TestRandomSchemas(t *testing.T) {
 
 // Each text of the grammar of a schema all of whose keywords are enforced is valid, also if they are beside each other.
 func TestMixedSchemas(t *testing.T) {
-	n := grammartest.Count(300)
+	n := grammartest.Count(cases.Of(100, 300))
 	r := rand.New(rand.NewPCG(3, 4))
 	v, texts := words(r)
 	done, enforced := 0, 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -253,7 +254,7 @@ func modules(t *testing.T) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("ETRUN_MODULES"), 10, 64); err == nil {
 		return n
 	}
-	return 2000
+	return uint64(cases.Of(700, 2000))
 }
 
 // TestModulesWithLostUpdates runs random modules as faulty exporters write them: each is refused, or
@@ -288,7 +289,7 @@ func TestModulesWithLostUpdates(t *testing.T) {
 	}
 	t.Log(counts)
 	for _, kind := range []string{"refused", "repaired", "sound"} {
-		if counts[kind] < 100 && os.Getenv("ETRUN_MODULES") == "" {
+		if counts[kind] < 30 && os.Getenv("ETRUN_MODULES") == "" {
 			t.Errorf("%d programs %s: the test shows little", counts[kind], kind)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -74,15 +75,12 @@ func viewAnswer(t *testing.T, p *etrun.Program, fill float32, calls ...[]int) (a
 	return answer, err
 }
 
-// viewSeeds is the number of random programs of TestElidedViewsFollow.
-const viewSeeds = 3000
-
 // TestElidedViewsFollow runs random programs of a dynamic value and an elided view of it, at random sizes
 // below their bounds, each after a call that fills all bytes with others. The view has the elements that the call wrote, or the call is
 // refused.
 func TestElidedViewsFollow(t *testing.T) {
-	ran, refused := 0, 0
-	for seed := range uint64(viewSeeds) {
+	n, ran, refused := cases.Of(1000, 3000), 0, 0
+	for seed := range uint64(n) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		bound, view := randomView(r)
 		m := elidedMethod(t, bound, view, r)
@@ -106,7 +104,7 @@ func TestElidedViewsFollow(t *testing.T) {
 		}
 		m.Close()
 	}
-	if ran < viewSeeds || refused < viewSeeds/4 {
+	if ran < n || refused < n/4 {
 		t.Errorf("%d calls ran, %d were refused", ran, refused)
 	}
 }

@@ -188,7 +188,7 @@ func bombs() (list []bomb) {
 					frame = 0xc0
 				}
 				for i, restart := range []int{0, 1, 100} {
-					if cases.Every(3, form+number+i) {
+					if cases.Every(6, form+number+i) {
 						list = append(list, bomb{size[0], size[1], sampling, frame, kind, 3, restart})
 					}
 				}
@@ -276,7 +276,7 @@ func TestEstimatesAreUpperBounds(t *testing.T) {
 	for _, b := range pngBombs() {
 		check(b, b.build())
 	}
-	if files < cases.Of(100, 300) {
+	if files < cases.Of(60, 300) {
 		t.Errorf("%d files", files)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/internal/await"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
@@ -269,10 +270,7 @@ func (s *stress) run(t *testing.T) {
 			a.answer = answer
 		}
 	}
-	d := 2 * time.Second
-	if testing.Short() {
-		d = time.Second / 2
-	}
+	d := time.Duration(cases.Of(1, 4)) * time.Second / 2
 	if long := os.Getenv(stressTime); long != "" {
 		var err error
 		d, err = time.ParseDuration(long)

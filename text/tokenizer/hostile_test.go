@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/internal/cases"
 )
 
 func content(t testing.TB, name string) []byte {
@@ -66,7 +68,8 @@ func TestMutated(t *testing.T) {
 	for _, f := range files {
 		data := content(t, f.name)
 		accepted := 0
-		for range 400 {
+		n := cases.Of(150, 400)
+		for range n {
 			mutant := bytes.Clone(data)
 			for range 1 + random.IntN(2) {
 				at := random.IntN(len(mutant))
@@ -82,8 +85,8 @@ func TestMutated(t *testing.T) {
 			accepted++
 			use(t, tok)
 		}
-		if accepted == 0 || accepted == 400 {
-			t.Errorf("%s: %d of 400 mutants accepted", f.name, accepted)
+		if accepted == 0 || accepted == n {
+			t.Errorf("%s: %d of %d mutants accepted", f.name, accepted, n)
 		}
 	}
 }

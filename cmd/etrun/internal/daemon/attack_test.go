@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/internal/cases"
 )
 
 // attack is an attack on a server of this machine, by a process of its own.
@@ -264,7 +266,7 @@ func TestAttack(t *testing.T) {
 		}
 		return
 	}
-	a, connections, limit := attack{every: 4, idle: 300, time: 1200 * time.Millisecond}, 128, 3*time.Second // of tests that share processors
+	a, connections, limit := attack{every: 4, idle: 300, time: time.Duration(cases.Of(500, 1200)) * time.Millisecond}, 128, 3*time.Second // of tests that share processors
 	if text := os.Getenv(attackTime); text != "" {
 		total, err := time.ParseDuration(text)
 		if err != nil {
