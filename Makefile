@@ -14,8 +14,8 @@ RACESKIP := Rows Elements ClampsAfter CallsBefore SpecialNumbers Utilization Bat
 RACEPROGRAMS := Sizes SizedCases SharedState CopyState
 # Tests that run a part of their cases, and their packages.
 CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds \
-	Sizes StatesThroughViews EqualOperands ModulesWithLostUpdates ElidedViewsFollow Programs ProgramBytes Graphs Payloads Rewrites RandomQuantizedFiles \
-	RandomLoweredFiles LoweredRandomPrograms (Input|Data|Bundle|Checked|Lowered|Quantized|Written)Files Mutants Mutated RandomSessions LongTexts \
+	StatesThroughViews EqualOperands ModulesWithLostUpdates ElidedViewsFollow Programs ProgramBytes Graphs Payloads Rewrites \
+	RandomLoweredFiles LoweredRandomPrograms (Input|Data|Bundle|Checked|Lowered|Quantized|Written)Files Mutants Mutated RandomSessions \
 	MixedSchemas ManyClients Attack
 CASEPACKAGES := ./delegate/xnnpack/... ./internal/simd ./kernels/... ./runtime/lower \
 	./media/picture ./cmd/etrun ./cmd/etrun/internal/daemon ./delegate/ethosu ./internal/grammar ./internal/integration ./runtime/compile \

@@ -97,9 +97,9 @@ func (c *Campaign) Run(t *testing.T) {
 	}
 }
 
-// usual returns the number of seeds without the variable: a third of many, unless all cases run.
+// usual returns the number of seeds without the variable: a third of more than 100, unless all cases run.
 func (c *Campaign) usual() uint64 {
-	if c.Usual < 60 {
+	if c.Usual <= 100 {
 		return c.Usual
 	}
 	return uint64(cases.Of(int(c.Usual/3), int(c.Usual)))

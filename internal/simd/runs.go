@@ -8,6 +8,7 @@ package simd
 // runs must not be 0. What is multiplied next is expected to start ahead elements behind b; 0 is for nothing.
 func MulAddRuns(m, n, runs, k int, a []float32, ars, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
 	lo, hi float32, ahead int) {
+	// A product of several runs gains from vectors earlier than [MulAddTo], whose short sums round each product.
 	if vector && (m > 1 || neon) && k > 0 && m*n*runs*k >= min(few, 32) {
 		_ = a[(m-1)*ars+(runs-1)*run+k-1]
 		_ = b[(runs*k-1)*ldb+n-1]

@@ -13,7 +13,7 @@ const maxRows = 16 << 10
 
 // cut determines the sizes of blocks.
 func (l *loop[C]) cut() {
-	l.step, l.span, l.row = l.n, 0, 0
+	l.step, l.span, l.row = l.n, 0, 0 // n, not the bytes of out: a step of 0 would never end
 	if l.direct {
 		return
 	}

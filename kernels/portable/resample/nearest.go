@@ -65,7 +65,7 @@ func (p *nearestPass[T]) Range(_, lo, hi int) {
 			switch {
 			case r > 0 && from == p.rows[r-1]:
 				copy(dst, y[(r-1)*p.out[1]:])
-			case p.out[1] == 2*p.in[1]:
+			case p.out[1] == 2*p.in[1]: // see sources
 				simd.Zip2Rows(dst, src, src, 1, len(src), 0, 0)
 			default:
 				for j, at := range p.cols {
